@@ -1,0 +1,38 @@
+# Two commands do everything on a machine that has only Python 3.11 and make: `make demo`, `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+INSTALLED := .venv/installed
+DEMO := runs/demo
+
+.PHONY: demo test check format dist clean
+.DELETE_ON_ERROR:
+
+demo: $(INSTALLED)  ## install, then the main job on embedded data
+	@$(BIN)/python examples/demo.py $(DEMO)
+
+test: check  ## install, then every check and test
+	$(BIN)/pytest -q tests/golden tests/endtoend
+
+check: $(INSTALLED)  ## the quick inner loop
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q -n 2 tests/unit tests/properties
+
+format: $(INSTALLED)  ## put the code in shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+dist: $(INSTALLED)  ## a wheel and a source archive in dist/
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+clean:
+	rm -rf .venv dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# PIP_CONSTRAINT reaches isolated builds too, so that nothing unpinned is ever fetched.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "spandet needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spacy]'
+	touch $@

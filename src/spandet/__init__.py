@@ -1,0 +1,42 @@
+"""Named entities, detected like objects: nested, overlapping and long ones come naturally."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spandet.evaluation import compare, describe, evaluate
+    from spandet.formats import Corpus, read, write
+    from spandet.generation import generate
+    from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan
+
+__all__ = [
+    "CharSpan",
+    "Corpus",
+    "Document",
+    "Entity",
+    "Sentence",
+    "WordSpan",
+    "compare",
+    "describe",
+    "evaluate",
+    "generate",
+    "read",
+    "write",
+]
+
+_HOMES = {
+    "spandet.evaluation": ("compare", "describe", "evaluate"),
+    "spandet.formats": ("Corpus", "read", "write"),
+    "spandet.generation": ("generate",),
+    "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that `import spandet` costs nothing."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""`python -m spandet` is `spandet`."""
+
+from spandet.cli import main
+
+main()

@@ -1,0 +1,55 @@
+"""What can go wrong, as a tree:
+
+SpandetError            a mistake that its message explains; users see it without a traceback
+├── FormatError         a record that is not what its format promises: where, what, what instead
+├── MismatchError       two things that should belong together do not (gold and predicted, say)
+├── ConfigError         a recipe or setting that cannot be used; names section and key
+├── UsageError          an argument that cannot be used (an unknown format, an output that exists)
+└── MissingExtraError   an optional dependency is not installed; names the command that does it
+"""
+
+from __future__ import annotations
+
+
+class SpandetError(Exception):
+    """The root of every error that spandet raises on purpose."""
+
+
+class FormatError(SpandetError):
+    """A record that is not what its format promises.
+
+    Parsers say what is wrong; the reader that knows file and line adds the place with `at`.
+    """
+
+    def __init__(self, what: str, place: str | None = None) -> None:
+        super().__init__(what if place is None else f"{place}: {what}")
+        self.what = what
+        self.place = place
+
+    def at(self, place: str) -> FormatError:
+        """The same error with its place, unless it already has one."""
+        return self if self.place is not None else FormatError(self.what, place)
+
+    def inside(self, part: str) -> FormatError:
+        """The same error, said of one part of the record ("entity 3")."""
+        return FormatError(f"{part}: {self.what}", self.place)
+
+
+class MismatchError(SpandetError):
+    """Two things that should belong together do not."""
+
+
+class ConfigError(SpandetError):
+    """A recipe or setting that cannot be used."""
+
+
+class UsageError(SpandetError):
+    """An argument that cannot be used."""
+
+
+class MissingExtraError(SpandetError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, *, needs: str, extra: str, command: str | None = None) -> None:
+        command = command or f'pip install "spandet[{extra}]"'
+        super().__init__(f"{needs} needs an extra: {command}")
