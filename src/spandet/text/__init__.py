@@ -1,0 +1,9 @@
+"""Text as spandet sees it: documents, sentences, words, entities. Nothing here loads torch."""
+
+from spandet.text.document import Document, WordRow
+from spandet.text.entity import Entity
+from spandet.text.segmentation import segment
+from spandet.text.sentence import Sentence
+from spandet.text.spans import CharSpan, WordSpan
+
+__all__ = ["CharSpan", "Document", "Entity", "Sentence", "WordRow", "WordSpan", "segment"]

@@ -1,0 +1,58 @@
+"""Sentences: words that know where they stand in their document."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spandet.text.spans import CharSpan, WordSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The words of a sentence. `text[start : start + len(word)] == word` holds for each of them."""
+
+    words: tuple[str, ...]
+    starts: tuple[int, ...]
+    """Where each word starts, in characters of the document's text."""
+    tags: tuple[str, ...] = ()
+    """One part-of-speech tag per word, or none at all."""
+    before: tuple[str, ...] = ()
+    """Words that precede it in its source without being part of the document (context only)."""
+    after: tuple[str, ...] = ()
+    """Words that follow it in its source without being part of the document (context only)."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.starts) != len(self.words):
+            raise ValueError(f"{len(self.words)} words, but {len(self.starts)} starts")
+        if self.tags and len(self.tags) != len(self.words):
+            raise ValueError(f"{len(self.words)} words, but {len(self.tags)} tags")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def span(self) -> CharSpan | None:
+        """From its first to its last character; None without words."""
+        return self.chars_of(WordSpan(0, len(self.words))) if self.words else None
+
+    def chars_of(self, span: WordSpan) -> CharSpan:
+        """Where a run of words stands in the document's text."""
+        last = span.end - 1
+        return CharSpan(self.starts[span.start], self.starts[last] + len(self.words[last]))
+
+    def words_of(self, span: CharSpan) -> WordSpan | None:
+        """The words that the span holds exactly; None where it cuts a word or has others."""
+        touched = self.words_touching(span)
+        return touched if touched is not None and self.chars_of(touched) == span else None
+
+    def words_touching(self, span: CharSpan) -> WordSpan | None:
+        """The smallest run of words with every word that shares a character with the span."""
+        first = max(0, bisect_right(self.starts, span.start) - 1)
+        if first < len(self.words) and self.starts[first] + len(self.words[first]) <= span.start:
+            first += 1
+        end = bisect_left(self.starts, span.end)
+        return WordSpan(first, end) if first < end else None
