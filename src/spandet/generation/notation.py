@@ -1,0 +1,233 @@
+"""The notation of our grammars: plain lines of text to a graph of nodes.
+
+    # A comment. Lines that begin with a space continue a definition.
+    tag VBD = said met                  words of the rules with their part of speech, once
+    weekday/NNP = Monday Tuesday        a list of words, all of one part of speech
+    stem- = Hal Mar                     parts of words
+    town- = {stem-}ton {stem-}bury      parts may be composed
+    mayor =                             a rule: alternatives after bars, a number is a weight
+        |3 <role mayor of <place {town-}/NNP>>
+        | <person+role the mayor>       two labels on one span
+    opening* =                          a starred rule does not repeat itself in a document
+        | {mayor@hero} met {mayor@rival} on {weekday} .
+
+`{rule@key}` writes the same words wherever a document asks for that rule under that key, and
+`{^rule@key}` writes their initials. Function words, punctuation and digits know their tag, a
+capitalised word is a proper noun, and any other word stands in a `tag` line or brings its tag
+along: visit/VB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from spandet.generation.grammar import (
+    Chain,
+    Choice,
+    Compound,
+    FreshChoice,
+    Initials,
+    Labelled,
+    Letters,
+    Node,
+    Part,
+    PartChain,
+    PartChoice,
+    Remembered,
+    Words,
+)
+
+_CLOSED_CLASS = {
+    ",": ",",
+    ".": ". ? !",
+    ":": ": ;",
+    "``": "“",
+    "''": "”",
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "$": "$",
+    "POS": "'s",
+    "DT": "the a an all both no any each every this these those some another",
+    "IN": "of in on at for by with from into about after before during between against under over "
+    "near since until through without within among across behind than as because if while "
+    "although whether despite that per",
+    "TO": "to",
+    "CC": "and or but nor &",
+    "PRP": "it they we he she them us him her",
+    "PRP$": "its their our his",
+    "MD": "will would could may might must should can cannot",
+    "WDT": "which",
+    "WP": "who what",
+    "WRB": "when where how why",
+    "EX": "there",
+    "RB": "not also only still now never again",
+    "VBZ": "is has does",
+    "VBP": "are have do",
+    "VBD": "was were had did",
+    "VB": "be",
+    "VBN": "been",
+    "CD": "one two three four five six seven eight nine ten",
+}
+_ITEM = re.compile(r"<[\w+]+|>|[^\s<>]+")
+_REFERENCE = re.compile(r"\{(?P<initials>\^?)(?P<name>\w+)(?:@(?P<key>\w+))?\}")
+_TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z$]+)")
+_PIECE = re.compile(r"\{(?P<name>\w+-)\}|(?P<letters>[^{}]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The rules by their names, and the names of the rules that no other rule asks for."""
+
+    rules: Mapping[str, Node]
+    unasked: frozenset[str]
+
+
+def parse(text: str) -> Grammar:
+    """Read a grammar.
+
+    Raises:
+        ValueError: a rule asks for something that nobody defines, or a word has no tag.
+    """
+    return _Parser(text).grammar()
+
+
+class _Parser:
+    """Two passes: first every rule gets an empty node, then the nodes are filled and connected."""
+
+    def __init__(self, text: str) -> None:
+        self.tags = {word: tag for tag, words in _CLOSED_CLASS.items() for word in words.split()}
+        self.choices: dict[str, Choice] = {}
+        self.parts: dict[str, PartChoice] = {}
+        self.asked: set[str] = set()
+        self.bodies = _definitions(text)
+        self.head = ""
+        """Of the definition that is being read, for errors."""
+
+    def grammar(self) -> Grammar:
+        for head, body in self.bodies.items():
+            self._declare(head, body)
+        for head, body in self.bodies.items():
+            self.head = head
+            self._define(head, body)
+        return Grammar(self.choices, frozenset({*self.choices, *self.parts} - self.asked))
+
+    def _declare(self, head: str, body: str) -> None:
+        name = head.partition("/")[0]
+        if name.startswith("tag "):
+            self.tags |= dict.fromkeys(body.split(), name.removeprefix("tag "))
+        elif name.endswith("-"):
+            self.parts[name] = PartChoice()
+        elif name.endswith("*"):
+            self.choices[name[:-1]] = FreshChoice()
+        else:
+            self.choices[name] = Choice()
+
+    def _define(self, head: str, body: str) -> None:
+        name, _, tag = head.removesuffix("*").partition("/")
+        if name in self.parts:
+            self.parts[name].parts = [self._part(word) for word in body.split()]
+        elif tag:
+            nodes = [self._word(f"{word}/{tag}") for word in body.split()]
+            self.choices[name].fill(nodes, [1] * len(nodes))
+        elif name in self.choices:
+            nodes, weights = self._alternatives(body)
+            self.choices[name].fill(nodes, weights)
+
+    def _alternatives(self, body: str) -> tuple[list[Node], list[int]]:
+        before, *bars = re.split(r"\|(\d*)", body)
+        if before.strip() or not bars:
+            raise self._error(f"the bar is missing before {body.strip()!r}")
+        nodes = [self._chain(iter(_ITEM.findall(bar))) for bar in bars[1::2]]
+        return nodes, [int(weight or 1) for weight in bars[::2]]
+
+    def _chain(self, items: Iterator[str], *, inside: str = "") -> Node:
+        """What stands up to the end, or up to the bracket that closes `inside`."""
+        nodes: list[Node] = []
+        for item in items:
+            if item == ">":
+                if not inside:
+                    raise self._error("a > closes nothing")
+                return _joined(nodes)
+            nodes.append(self._node(item, items))
+        if inside:
+            raise self._error(f"{inside} is never closed")
+        return _joined(nodes)
+
+    def _node(self, item: str, rest: Iterator[str]) -> Node:
+        if item.startswith("<"):
+            return Labelled(tuple(item[1:].split("+")), self._chain(rest, inside=item))
+        reference = _REFERENCE.fullmatch(item)
+        return self._word(item) if reference is None else self._referred(**reference.groupdict())
+
+    def _referred(self, initials: str, name: str, key: str | None) -> Node:
+        choice = self.choices.get(name)
+        if choice is None:
+            raise self._error(f"nobody defines {name!r}")
+        self.asked.add(name)
+        if key is None:
+            return choice
+        remembered = Remembered(f"{name}@{key}", choice)
+        return Initials(remembered) if initials else remembered
+
+    def _word(self, item: str) -> Node:
+        tagged = _TAGGED.fullmatch(item)
+        word, tag = (tagged["word"], tagged["tag"]) if tagged else (item, self._tag(item))
+        return Compound(self._pieces(word), tag) if "{" in word else Words((word,), (tag,))
+
+    def _tag(self, word: str) -> str:
+        if word in self.tags:
+            return self.tags[word]
+        if word[0].isdigit():
+            return "CD"
+        if word[0].isupper():
+            return "NNP"
+        raise self._error(f"the word {word!r} has no tag")
+
+    def _part(self, word: str) -> Part:
+        pieces = self._pieces(word)
+        return pieces[0] if len(pieces) == 1 else PartChain(pieces)
+
+    def _pieces(self, word: str) -> tuple[Part, ...]:
+        pieces = list(_PIECE.finditer(word))
+        if "".join(piece.group() for piece in pieces) != word:
+            raise self._error(f"{word!r} is not made of letters and {{parts-}}")
+        return tuple(self._piece(**piece.groupdict()) for piece in pieces)
+
+    def _piece(self, name: str | None, letters: str) -> Part:
+        if name is None:
+            return Letters(letters)
+        if name not in self.parts:
+            raise self._error(f"nobody defines {name!r}")
+        self.asked.add(name)
+        return self.parts[name]
+
+    def _error(self, what: str) -> ValueError:
+        return ValueError(f"rule {self.head!r}: {what}")
+
+
+def _definitions(text: str) -> dict[str, str]:
+    """The body of each definition by its head; `tag` lines add up."""
+    bodies: dict[str, str] = {}
+    without_comments = re.sub(r"(?m)^#.*\n", "", text).strip()
+    for block in re.split(r"\n+(?=\S)", without_comments):
+        head, equals, body = block.partition(" =")
+        if not equals:
+            raise ValueError(f"{block!r} is no definition: name = ...")
+        if head in bodies and not head.startswith("tag "):
+            raise ValueError(f"rule {head!r} is defined twice")
+        bodies[head] = bodies.get(head, "") + body
+    return bodies
+
+
+def _joined(nodes: list[Node]) -> Node:
+    """The nodes as one; neighbouring words become one node, for speed."""
+    merged: list[Node] = []
+    for node in nodes:
+        last = merged[-1] if merged else None
+        if isinstance(node, Words) and isinstance(last, Words):
+            merged[-1] = Words(last.words + node.words, last.tags + node.tags)
+        else:
+            merged.append(node)
+    return merged[0] if len(merged) == 1 else Chain(tuple(merged))
