@@ -115,10 +115,10 @@ class Document:
 
 
 def _placed(row: WordRow, offset: int) -> Sentence:
-    ends = accumulate((len(word) + 1 for word in row.words), initial=offset)
+    starts = accumulate([length + 1 for length in map(len, row.words)], initial=offset)
     return Sentence(
         tuple(row.words),
-        tuple(ends)[:-1],
+        tuple(starts)[:-1],
         tuple(row.tags),
         tuple(row.before),
         tuple(row.after),

@@ -1,0 +1,61 @@
+"""What the JSON formats of annotation tools share: ids, further fields, entities of one piece."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from spandet.errors import FormatError
+from spandet.formats.records import Record, shown
+from spandet.text import CharSpan, Document, Entity
+
+_PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+def read_id(record: Record) -> str | None:
+    """The optional `id`; the tools count their records, so it may be a number."""
+    value = record.get("id")
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise FormatError(f"id is {shown(value)}, expected a string or a whole number")
+    return str(value)
+
+
+def id_field(document: Document) -> dict[str, Any]:
+    """The `id` as the tools have it: a number where it looks like one."""
+    if document.id is None:
+        return {}
+    return {"id": int(document.id) if _PLAIN_NUMBER.fullmatch(document.id) else document.id}
+
+
+def further_fields(record: Record, own: Collection[str]) -> dict[str, Any]:
+    """The fields that the format does not know: the document's metadata."""
+    return {name: value for name, value in record.items() if name not in own}
+
+
+def as_fields(metadata: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+    """Metadata as fields beside the format's own ones.
+
+    Raises:
+        FormatError: a name would be taken for a field of the format.
+    """
+    for name in metadata:
+        if name in own:
+            raise FormatError(f"the metadata {shown(name)} has the name of a field of this format")
+    return dict(metadata)
+
+
+def one_span(entity: Entity[CharSpan]) -> CharSpan:
+    """The span of an entity without gaps.
+
+    Raises:
+        FormatError: the entity is discontinuous.
+    """
+    if entity.fragments:
+        raise FormatError(
+            f"the {entity.label} entity at characters {entity.span.start}:{entity.span.end} "
+            f"is discontinuous, which this format cannot hold"
+        )
+    return entity.span

@@ -1,0 +1,101 @@
+"""Text in columns, a word per line: what CoNLL, GermEval and CoNLL-2012 files have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from spandet.errors import FormatError
+from spandet.formats.records import shown
+from spandet.formats.source import Source
+from spandet.text import WordRow
+
+_CELLS = re.compile("[^ ]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of one sentence."""
+
+    file: str
+    first: int
+    """The number of its first line in the file."""
+    lines: Sequence[str]
+
+    def error(self, word: int, what: str) -> FormatError:
+        """Something is wrong with the line of a word."""
+        return FormatError(what, f"{self.file}:{self.first + word}")
+
+    def columns(self) -> list[tuple[str, ...]]:
+        """Its columns. Where a line has a tab, tabs separate; else runs of spaces."""
+        rows = self._rows()
+        try:
+            return list(zip(*rows, strict=True))
+        except ValueError:
+            width = len(rows[0])
+            word = next(word for word, row in enumerate(rows) if len(row) != width)
+            found = f"found {_columns(len(rows[word]))}, expected {width}"
+            raise self.error(word, f"{found} as where the sentence begins") from None
+
+    def _rows(self) -> list[list[str]]:
+        whole = "\n".join(["", *self.lines, ""])
+        if "\t" in whole or "  " in whole or " \n" in whole or "\n " in whole:
+            cells = _CELLS.findall
+            return [line.split("\t") if "\t" in line else cells(line) for line in self.lines]
+        return [line.split(" ") for line in self.lines]  # three times faster
+
+
+def sentences(
+    source: Source, mark: str, parse: Callable[[Block], WordRow]
+) -> Iterator[tuple[int, WordRow | str | FormatError]]:
+    """What a file holds, each with its line number: sentences, marked lines and errors.
+
+    Sentences stand between empty lines; a line that begins with `mark` stands alone and comes as
+    it is. A sentence that cannot be decoded or parsed comes as its error.
+    """
+    first = 0
+    lines: list[str] = []
+    damage: FormatError | None = None
+    for number, line in chain(source.lines(), [(0, "")]):  # an empty line ends the last sentence
+        if isinstance(line, FormatError):
+            damage = damage or line
+        elif line.strip(" \t") and not line.startswith(mark):
+            if not lines:
+                first = number
+            lines.append(line)
+        else:
+            if damage is not None:
+                yield number, damage
+            elif lines:
+                yield first, _parsed(Block(source.name, first, lines), parse)
+            lines, damage = [], None
+            if line.startswith(mark):
+                yield number, line
+
+
+def _parsed(block: Block, parse: Callable[[Block], WordRow]) -> WordRow | FormatError:
+    try:
+        return parse(block)
+    except FormatError as error:
+        return error
+
+
+def need_columns(block: Block, found: int, expected: str) -> FormatError:
+    """The error of a sentence that has too few columns, or too many."""
+    return block.error(0, f"found {_columns(found)}, expected {expected}")
+
+
+def check_cells(cells: Sequence[str], name: str, forbidden: re.Pattern[str]) -> None:
+    """Refuse what a column cannot hold: nothing at all, and what looks like its border."""
+    if "" not in cells and not forbidden.search("".join(cells)):
+        return
+    for number, cell in enumerate(cells):
+        if not cell or forbidden.search(cell):
+            problem = f"is {shown(cell)}" if cell else "is empty"
+            raise FormatError(f"{name} {number} {problem}, which a column cannot hold")
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"

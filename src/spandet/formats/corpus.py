@@ -1,0 +1,81 @@
+"""A format is a row in a table; a corpus is what `read` gives: documents, as often as you like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spandet.errors import FormatError, UsageError
+from spandet.formats.source import Parsed, Source
+from spandet.formats.target import Target
+from spandet.text import Document
+
+Reader = Callable[[Source], Iterator[Parsed]]
+Writer = Callable[[Iterable[Document], Target], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How one kind of file is read and written."""
+
+    about: str
+    """What it is, in a few words for `spandet formats`."""
+    read: Reader | None = None
+    write: Writer | None = None
+    suffixes: tuple[str, ...] = ()
+    """File names that suggest it, without `.gz`; in a folder, the files that are its records."""
+    knows: Callable[[str], bool] | None = None
+    """Does a file that begins like this look like it? Asked only where suffixes leave a choice."""
+    variant_of: str | None = None
+    """The format whose files these are too; a variant is found only by its name."""
+
+
+@dataclass
+class Corpus:
+    """The documents of a file or folder, read anew, as a stream, each time it is iterated."""
+
+    source: Source
+    format: Format
+    skip_bad: bool = False
+    skipped: list[FormatError] = field(default_factory=list)
+    """What the last iteration passed over (with `skip_bad`), in order."""
+
+    def __iter__(self) -> Iterator[Document]:
+        self.skipped.clear()
+        parts = files_of(self.source, self.format)
+        for part in parts:
+            try:
+                yield from self._documents(part)
+            except FormatError as error:
+                # What follows the damage in this file is lost; the other files are not.
+                if not self.skip_bad or len(parts) == 1:
+                    raise
+                self.skipped.append(error)
+
+    def _documents(self, part: Source) -> Iterator[Document]:
+        assert self.format.read is not None  # noqa: S101 (`read` has checked it)
+        for parsed in self.format.read(part):
+            if isinstance(parsed, Document):
+                yield parsed
+            elif self.skip_bad:
+                self.skipped.append(parsed)
+            else:
+                raise parsed
+
+
+def files_of(source: Source, format_: Format) -> list[Source]:
+    """The files to read: the one, or those of a folder with the format's suffix, in order."""
+    folder = Path(source.path)
+    if not folder.is_dir():
+        return [source]
+    found = sorted(path for path in folder.rglob("*") if has_suffix(path.name, format_))
+    if not found:
+        wanted = " or ".join(format_.suffixes) or "of this format"
+        raise UsageError(f"the folder {source.name} has no file {wanted}")
+    return [Source(str(path)) for path in found]
+
+
+def has_suffix(name: str, format_: Format) -> bool:
+    """Does a file's name, gzipped or not, suggest the format?"""
+    return name.removesuffix(".gz").endswith(format_.suffixes)

@@ -1,0 +1,248 @@
+"""spaCy's DocBin (.spacy), with entities as a span group of each Doc; needs the extra "spacy".
+
+    doc.text == "IL-2 gene\\n"        tokens: "IL-2" + space, "gene", "\\n"
+    doc.spans["sc"]                  Span(doc, 0, 2, "DNA"), Span(doc, 0, 1, "protein")
+
+Spans are counted in tokens, half-open: "end" is the first token after the entity. Scores stand in
+the group's `attrs["scores"]`, as spancat writes them; sentences and tags in the tokens; id and
+metadata as JSON in `doc.user_data["spandet"]`. The key "ents" stands for `doc.ents`.
+
+A DocBin is one compressed block, so that here, unlike elsewhere, memory holds the whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from spandet.errors import FormatError, MissingExtraError
+from spandet.formats import records
+from spandet.formats.source import Parsed, Source
+from spandet.formats.target import Target
+from spandet.text import CharSpan, Document, Entity, Sentence
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span
+    from spacy.vocab import Vocab
+
+_ENTS = "ents"
+_OURS = "spandet"
+
+
+def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
+    """Documents from a DocBin; their words and sentences are spaCy's.
+
+    Args:
+        source: The file.
+        spans_key: The span group to read, or "ents" for `doc.ents`.
+    """
+    with source.binary() as stream:
+        docs = _unpacked(stream.read(), source)
+    for number, doc in enumerate(docs):
+        try:
+            yield _document(doc, spans_key)
+        except FormatError as error:
+            yield error.at(f"{source.name}: document {number}")
+        except Exception as error:  # noqa: BLE001 (see _damage)
+            yield _damage(error).at(f"{source.name}: document {number}")
+
+
+def write(documents: Iterable[Document], target: Target, *, spans_key: str = "sc") -> None:
+    """Documents to a DocBin.
+
+    Args:
+        documents: What to write.
+        target: The file.
+        spans_key: The span group to write, or "ents" for `doc.ents`, which holds flat ones only.
+
+    Raises:
+        FormatError: an entity is discontinuous, or does not begin and end with words.
+    """
+    spacy = _spacy()
+    vocab = spacy.vocab.Vocab()
+    packed = spacy.tokens.DocBin(store_user_data=True)
+    for document in documents:
+        try:
+            packed.add(_doc(document, vocab, spans_key))
+        except UnicodeEncodeError as error:
+            bad = ord(error.object[error.start])
+            what = f"character U+{bad:04X} is a lone surrogate, which spaCy cannot hold"
+            raise FormatError(what) from None
+    with target.binary() as out:
+        out.write(packed.to_bytes())
+
+
+def _spacy() -> ModuleType:
+    try:
+        return import_module("spacy")  # here, because it takes seconds and is an extra
+    except ImportError:
+        raise MissingExtraError(needs="the format docbin", extra="spacy") from None
+
+
+def _unpacked(data: bytes, source: Source) -> Iterator[Doc]:
+    spacy = _spacy()
+    try:
+        yield from spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.vocab.Vocab())
+    except Exception as error:
+        raise _damage(error).at(source.name) from error
+
+
+def _damage(error: Exception) -> FormatError:
+    """Our error for any of spaCy's, which unpacks without checks and may fail anywhere."""
+    return FormatError(f"not a DocBin that spaCy can read ({type(error).__name__}: {error})")
+
+
+def _document(doc: Doc, spans_key: str) -> Document:
+    entities = tuple(_entities(doc, spans_key))
+    ours = doc.user_data.get(_OURS)
+    own = records.an_object(records.parse_json(ours) if isinstance(ours, str) else {}, _OURS)
+    id_ = records.field(own, "id", str, None)
+    metadata = records.field(own, "metadata", dict, {})
+    return Document(doc.text, entities, id_, metadata, tuple(_sentences(doc)))
+
+
+def _entities(doc: Doc, spans_key: str) -> Iterator[Entity[CharSpan]]:
+    spans, scores = _spans_and_scores(doc, spans_key)
+    if len(scores) != len(spans):
+        raise FormatError(f"{len(scores)} scores for {len(spans)} spans, expected one each")
+    for span, score in zip(spans, scores, strict=True):
+        chars = records.a_span(CharSpan, span.start_char, span.end_char, len(doc.text))
+        yield Entity(chars, span.label_, records.read_score({"score": score}))
+
+
+def _spans_and_scores(doc: Doc, key: str) -> tuple[list[Span], list[Any]]:
+    if key != _ENTS and key in doc.spans:
+        group = doc.spans[key]
+        scores = group.attrs.get("scores", [None] * len(group))
+        # spancat leaves a numpy array here.
+        return list(group), scores.tolist() if hasattr(scores, "tolist") else list(scores)
+    ents = list(doc.ents)
+    if key == _ENTS:
+        return ents, [None] * len(ents)
+    others = [*doc.spans, *([_ENTS] if ents else [])]
+    if others:
+        raise FormatError(
+            f"no spans are called {key!r}, expected one of its own as spans_key: "
+            f"{', '.join(map(repr, others))}"
+        )
+    return [], []
+
+
+def _sentences(doc: Doc) -> Iterator[Sentence]:
+    """Its sentences without white space tokens; all of it, where spaCy was not asked for any."""
+    parts: Iterable[Doc | Span] = doc.sents if doc.has_annotation("SENT_START") else [doc]
+    for part in parts:
+        words = [token for token in part if not token.text.isspace()]
+        tags = tuple(token.tag_ for token in words)
+        if words:
+            yield Sentence(
+                tuple(token.text for token in words),
+                tuple(token.idx for token in words),
+                tags if any(tags) else (),
+            )
+
+
+@dataclass
+class _Tokens:
+    """A text as spaCy wants it: in tokens, each followed by one space or by none."""
+
+    texts: list[str] = field(default_factory=list)
+    spaces: list[bool] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    begins: list[bool] = field(default_factory=list)
+    """Does a sentence begin here?"""
+    starts: dict[int, int] = field(default_factory=dict)
+    """From characters to tokens."""
+    ends: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Document) -> _Tokens:
+        """The words of a document, and what stands between them as tokens of its own."""
+        tokens = cls()
+        end = 0
+        for sentence in document.sentences:
+            tags = sentence.tags or [""] * len(sentence)
+            for number, word in enumerate(sentence.words):
+                start = sentence.starts[number]
+                if start < end:
+                    raise FormatError(f"the word {word!r} at {start} overlaps the one before")
+                tokens.add_gap(document.text[end:start], end)
+                tokens.add(word, start, tag=tags[number], begins=number == 0)
+                end = start + len(word)
+        tokens.add_gap(document.text[end:], end)
+        return tokens
+
+    def add(self, text: str, start: int, *, tag: str = "", begins: bool = False) -> None:
+        """Append a token that no space follows so far."""
+        self.starts[start] = len(self.texts)
+        self.texts.append(text)
+        self.ends[start + len(text)] = len(self.texts)
+        self.spaces.append(False)
+        self.tags.append(tag)
+        self.begins.append(begins)
+
+    def add_gap(self, text: str, start: int) -> None:
+        """Append what stands between two words; its first space belongs to the token before."""
+        if self.texts and text.startswith(" "):
+            self.spaces[-1] = True
+            text, start = text[1:], start + 1
+        if text:
+            self.add(text, start)
+
+
+def _doc(document: Document, vocab: Vocab, spans_key: str) -> Doc:
+    made = _spacy().tokens
+    tokens = _Tokens.of(document)
+    doc: Doc = made.Doc(
+        vocab,
+        words=tokens.texts,
+        spaces=tokens.spaces,
+        tags=tokens.tags,
+        sent_starts=tokens.begins,
+        user_data=_user_data(document),
+    )
+    bounds = [_bounds(document, entity, tokens) for entity in document.entities]
+    labels = [entity.label for entity in document.entities]
+    spans = [made.Span(doc, *pair, label=label) for pair, label in zip(bounds, labels, strict=True)]
+    if spans_key == _ENTS:
+        _check_flat(document)
+        doc.ents = spans
+        return doc
+    scores = [entity.score for entity in document.entities]
+    attrs = {"scores": scores} if any(score is not None for score in scores) else {}
+    doc.spans[spans_key] = made.SpanGroup(doc, name=spans_key, spans=spans, attrs=attrs)
+    return doc
+
+
+def _user_data(document: Document) -> dict[str, str]:
+    own = {"id": document.id, "metadata": dict(document.metadata)}
+    filled = {name: value for name, value in own.items() if value not in (None, {})}
+    return {_OURS: records.dump_json(filled)} if filled else {}
+
+
+def _bounds(document: Document, entity: Entity[CharSpan], tokens: _Tokens) -> tuple[int, int]:
+    named = _named(document, entity)
+    if entity.fragments:
+        raise FormatError(f"entity {named} is discontinuous, which spaCy cannot hold")
+    start, end = tokens.starts.get(entity.span.start), tokens.ends.get(entity.span.end)
+    if start is None or end is None:
+        raise FormatError(f"entity {named} does not begin and end at word borders")
+    return start, end
+
+
+def _check_flat(document: Document) -> None:
+    ordered = sorted(document.entities, key=lambda entity: entity.span)
+    for left, right in pairwise(ordered):
+        if left.span.overlaps(right.span):
+            pair = f"{_named(document, left)} overlaps {_named(document, right)}"
+            raise FormatError(f"entity {pair}, which doc.ents cannot hold")
+
+
+def _named(document: Document, entity: Entity[CharSpan]) -> str:
+    span = entity.span
+    text = document.text_of(entity)
+    return f"{text!r} ({entity.label}, characters {span.start}:{span.end})"

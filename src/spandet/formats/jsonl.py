@@ -1,0 +1,154 @@
+"""Native JSONL: one document per line, every offset in characters, half-open.
+
+    {"id": "a1", "text": "IL-2 gene", "entities": [{"start": 0, "end": 9, "label": "DNA"}]}
+
+Optional: `score` and `fragments` ([[start, end], …]) of an entity, `metadata`, and `sentences`
+with the corpus's own words ({"words": [[start, end], …], "tags", "before", "after", "metadata"});
+without them the text is split when somebody asks for its sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import add
+from typing import Any
+
+from spandet.errors import FormatError
+from spandet.formats.records import (
+    Record,
+    a_span,
+    field,
+    objects,
+    read_json_lines,
+    read_score,
+    shown,
+    span_field,
+    strings,
+    write_json_lines,
+)
+from spandet.formats.source import Parsed, Source
+from spandet.formats.target import Target
+from spandet.text import CharSpan, Document, Entity, Sentence
+
+
+def read(source: Source) -> Iterator[Parsed]:
+    """Documents from native JSONL."""
+    return read_json_lines(source, document_of)
+
+
+def write(documents: Iterable[Document], target: Target) -> None:
+    """Documents to native JSONL; nothing is lost."""
+    with target.text() as out:
+        write_json_lines(documents, out, record_of)
+
+
+def document_of(record: Record) -> Document:
+    """The document that a native record describes."""
+    text = field(record, "text", str)
+    entities = []
+    for number, item in objects(record, "entities"):
+        try:
+            entities.append(_entity(item, len(text)))
+        except FormatError as error:
+            raise error.inside(f"entity {number}") from None
+    own = None
+    if record.get("sentences") is not None:
+        own = tuple(_sentence(item, text, number) for number, item in objects(record, "sentences"))
+    id_ = field(record, "id", str, None)
+    return Document(text, tuple(entities), id_, field(record, "metadata", dict, {}), own)
+
+
+def record_of(document: Document) -> dict[str, Any]:
+    """The native record of a document: what a reader needs to rebuild it, and nothing empty."""
+    record: dict[str, Any] = {} if document.id is None else {"id": document.id}
+    record["text"] = document.text
+    record["entities"] = [_entity_record(entity) for entity in document.entities]
+    if document.own_sentences is not None:
+        record["sentences"] = [_sentence_record(sentence) for sentence in document.own_sentences]
+    if document.metadata:
+        record["metadata"] = dict(document.metadata)
+    return record
+
+
+def _entity(item: Record, length: int) -> Entity[CharSpan]:
+    label = field(item, "label", str)
+    score = read_score(item)
+    span = span_field(item, CharSpan, length)
+    pieces = field(item, "fragments", list, ())
+    if not pieces:
+        return Entity(span, label, score)
+    fragments = [a_span(CharSpan, *_pair(pair, "fragments"), length) for pair in pieces]
+    entity = Entity.from_fragments(fragments, label, score)
+    if entity.span != span:
+        raise FormatError(
+            f"the fragments reach over {entity.span.start}:{entity.span.end}, "
+            f"start and end over {span.start}:{span.end}"
+        )
+    return entity
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    match value:
+        case [int() as start, int() as end] if type(start) is type(end) is int:
+            return start, end
+    raise FormatError(f"{name} holds {shown(value)}, expected [start, end]")
+
+
+def _sentence(item: Record, text: str, number: int) -> Sentence:
+    try:
+        return _checked_sentence(item, text)
+    except FormatError as error:
+        raise error.inside(f"sentence {number}") from None
+
+
+def _checked_sentence(item: Record, text: str) -> Sentence:
+    pairs = field(item, "words", list)
+    tags = strings(item, "tags")
+    if tags and len(tags) != len(pairs):
+        raise FormatError(f"{len(tags)} tags for {len(pairs)} words, expected one per word")
+    starts, words = _words(pairs, text)
+    return Sentence(
+        words,
+        starts,
+        tags,
+        strings(item, "before"),
+        strings(item, "after"),
+        field(item, "metadata", dict, {}),
+    )
+
+
+def _words(pairs: list[Any], text: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Where words start, and what they are. All are checked at once; the slow look comes after."""
+    if set(map(type, pairs)) <= {list} and set(map(len, pairs)) <= {2}:
+        starts, ends = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        if set(map(type, starts + ends)) <= {int} and min(starts, default=0) >= 0:
+            words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+            if "" not in words and list(map(add, starts, map(len, words))) == ends:
+                return tuple(starts), tuple(words)
+    for pair in pairs:
+        a_span(CharSpan, *_pair(pair, "words"), len(text))
+    raise AssertionError("one of these words is bad")
+
+
+def _entity_record(entity: Entity[CharSpan]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "start": entity.span.start,
+        "end": entity.span.end,
+        "label": entity.label,
+    }
+    if entity.score is not None:
+        record["score"] = entity.score
+    if entity.fragments:
+        record["fragments"] = [[piece.start, piece.end] for piece in entity.fragments]
+    return record
+
+
+def _sentence_record(sentence: Sentence) -> dict[str, Any]:
+    words = zip(sentence.starts, sentence.words, strict=True)
+    record: dict[str, Any] = {"words": [[start, start + len(word)] for start, word in words]}
+    for name in ("tags", "before", "after"):
+        if values := getattr(sentence, name):
+            record[name] = list(values)
+    if sentence.metadata:
+        record["metadata"] = dict(sentence.metadata)
+    return record

@@ -1,0 +1,116 @@
+"""Where records come from: a file, plain or gzipped, or standard input; read as a stream."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, TypeVar, cast
+
+from spandet.errors import FormatError, UsageError
+from spandet.text import Document
+
+T = TypeVar("T")
+
+STDIN = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+_HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Source:
+    """One readable thing and its name for messages. `-` is standard input."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "<stdin>" if self.path == STDIN else self.path
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folders, `.gz` and its suffix: an id where a file has none."""
+        return Path(self.path.removesuffix(".gz")).stem
+
+    def sibling(self, suffix: str, *, instead_of: str) -> Source:
+        """The file beside this one with another suffix, gzipped or not."""
+        beside = self.path.removesuffix(".gz").removesuffix(instead_of) + suffix
+        zipped = beside + ".gz"
+        return Source(zipped if Path(zipped).exists() and not Path(beside).exists() else beside)
+
+    @contextmanager
+    def binary(self) -> Iterator[BinaryIO]:
+        """Its bytes, unzipped. Damage to the compression is a FormatError."""
+        raw = _open(self)
+        try:
+            zipped = raw.peek(2)[:2] == _GZIP_MAGIC
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if zipped else cast("BinaryIO", raw)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise FormatError(f"damaged gzip data ({error})", self.name) from error
+        except OSError as error:
+            raise UsageError(f"cannot read {self.name}: {error.strerror or error}") from error
+        finally:
+            if self.path != STDIN:
+                raw.close()
+
+    def head(self) -> str:
+        """Its first characters, without consuming them."""
+        if self.path == STDIN:
+            return _stdin().peek(_HEAD_BYTES)[:_HEAD_BYTES].decode("utf-8", "replace")
+        with self.binary() as stream:
+            return stream.read(_HEAD_BYTES).decode("utf-8-sig", "replace")
+
+    def lines(self) -> Iterator[tuple[int, str | FormatError]]:
+        """Numbered lines without their line end; one that is not UTF-8 comes as its error."""
+        with self.binary() as stream:
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    yield number, _not_utf8(error).at(f"{self.name}:{number}")
+                else:
+                    yield number, line.rstrip("\r\n")
+
+    def text(self, *, encoding: str = "utf-8-sig") -> str:
+        """All of it, line ends as they are; "utf-8" keeps a byte order mark."""
+        with self.binary() as stream:
+            try:
+                return stream.read().decode(encoding)
+            except UnicodeDecodeError as error:
+                raise _not_utf8(error).at(self.name) from error
+
+    def attempt(self, place: int | str, parse: Callable[[T], Document], record: T) -> Parsed:
+        """The document that `parse` makes of a record, or its error with file and place."""
+        try:
+            return parse(record)
+        except FormatError as error:
+            return error.at(f"{self.name}:{place}")
+
+
+Parsed = Document | FormatError
+"""What a reader yields for a record: a document, or why there is none. A reader raises only when
+nothing after the damage can be read."""
+
+
+def _open(source: Source) -> BufferedReader:
+    if source.path == STDIN:
+        return _stdin()
+    try:
+        return Path(source.path).open("rb")
+    except OSError as error:
+        raise UsageError(f"cannot read {source.name}: {error.strerror}") from error
+
+
+def _stdin() -> BufferedReader:
+    return cast("BufferedReader", sys.stdin.buffer)
+
+
+def _not_utf8(error: UnicodeDecodeError) -> FormatError:
+    byte = error.object[error.start]
+    return FormatError(f"byte 0x{byte:02x} at position {error.start} is not UTF-8")

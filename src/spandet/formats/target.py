@@ -1,0 +1,112 @@
+"""Where documents go: a file that appears complete or not at all, standard output, or a folder."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from spandet.errors import FormatError, UsageError
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One writable thing. `-` is standard output; a name that ends in `.gz` is compressed."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "<stdout>" if self.path == STDOUT else self.path
+
+    @contextmanager
+    def binary(self) -> Iterator[BinaryIO]:
+        """A stream that replaces the file when the block ends well, and leaves it if not."""
+        try:
+            with _stdout() if self.path == STDOUT else _replacing(Path(self.path)) as raw:
+                if self.path.endswith(".gz"):
+                    # No name and no time inside, so that equal data give equal files.
+                    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped:
+                        yield cast("BinaryIO", zipped)
+                else:
+                    yield raw
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise UsageError(f"cannot write {self.name}: {error.strerror or error}") from error
+
+    @contextmanager
+    def text(self) -> Iterator[TextIO]:
+        """The same for UTF-8 text, with line ends as they are written."""
+        with self.binary() as raw:
+            stream = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
+            try:
+                yield stream
+                stream.flush()
+            except UnicodeEncodeError as error:
+                bad = error.object[error.start]
+                raise FormatError(
+                    f"character U+{ord(bad):04X} is a lone surrogate, which UTF-8 cannot hold",
+                    self.name,
+                ) from error
+            finally:
+                stream.detach()
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A new folder that appears under its name when the block ends well."""
+        final = Path(self.path)
+        if self.path == STDOUT:
+            raise UsageError("this format writes a folder of files: give the folder's name, not -")
+        if final.exists() and (not final.is_dir() or any(final.iterdir())):
+            raise UsageError(f"{final} exists already: give a new or empty folder")
+        draft = _draft_of(final)
+        try:
+            draft.mkdir(parents=True)
+            yield draft
+            draft.replace(final)
+        except OSError as error:
+            raise UsageError(f"cannot write {final}: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _stdout() -> Iterator[BinaryIO]:
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    final = path.resolve()  # a link stays a link
+    if final.exists() and not final.is_file():  # a pipe or a device cannot be replaced
+        with final.open("wb") as stream:
+            yield stream
+        return
+    draft = _draft_of(final)
+    try:
+        with draft.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if final.exists():
+            shutil.copymode(final, draft)
+        draft.replace(final)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _draft_of(final: Path) -> Path:
+    return final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
