@@ -1,0 +1,216 @@
+"""Exact scoring of predictions. docs/evaluation.md defines every number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spandet.evaluation.alignment import aligned
+from spandet.evaluation.bootstrap import Interval, check_resamples, intervals
+from spandet.evaluation.census import Errors, Mention
+from spandet.evaluation.pairs import pair
+from spandet.evaluation.scores import Score, macro, score, share
+from spandet.evaluation.tables import Table, Tabular, percent, score_table
+from spandet.evaluation.tally import LENGTH_GROUPS, Tally, length_group, total
+from spandet.text import Document
+
+_CONFUSIONS = 12  # shown as text; the page and JSON have all
+
+
+@dataclass(frozen=True)
+class Report(Tabular):
+    """All that `evaluate` found out."""
+
+    documents: int
+    sentences: int
+    micro: Score
+    macro: Score
+    """The mean over the labels that occur in gold or predicted."""
+    boundary: Score
+    labelling: Score
+    nested: Score
+    flat: Score
+    labels: Mapping[str, Score]
+    depths: Mapping[int, Score]
+    lengths: Mapping[str, Score]
+    exact_lengths: Mapping[int, Score]
+    errors: Errors
+    intervals: Mapping[str, Interval | None]
+    resamples: int
+
+    @property
+    def title(self) -> str:
+        """The one line that everybody reads."""
+        return (
+            f"F1 {percent(self.micro.f1)} · precision {percent(self.micro.precision)} · "
+            f"recall {percent(self.micro.recall)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; every score has precision, recall, f1, support and its counts."""
+        return {
+            "documents": self.documents,
+            "sentences": self.sentences,
+            "micro": self.micro.to_json(),
+            "macro": self.macro.to_json(),
+            "boundary": self.boundary.to_json(),
+            "labelling": self.labelling.to_json(),
+            "nested": self.nested.to_json(),
+            "flat": self.flat.to_json(),
+            "labels": _plain(self.labels),
+            "depths": _plain(self.depths),
+            "lengths": _plain(self.lengths),
+            "exact_lengths": _plain(self.exact_lengths),
+            "errors": self.errors.to_json(),
+            "intervals": {
+                name: None if interval is None else interval.to_json()
+                for name, interval in self.intervals.items()
+            },
+        }
+
+    def tables(self) -> Iterator[Table]:
+        """Overall, labels, structure, length, errors; the page has details and examples besides."""
+        yield self._overall()
+        yield score_table("Labels", self.labels.items())
+        depths = [(f"depth {depth}", one) for depth, one in self.depths.items()]
+        structure = [("flat", self.flat), ("nested", self.nested), *depths]
+        yield score_table("Structure (each side by its own)", structure)
+        yield score_table("Length in words", self.lengths.items())
+        exact = [(str(length), one) for length, one in self.exact_lengths.items()]
+        yield score_table("Exact length in words", exact, only="page")
+        yield self._causes()
+        if self.errors.confusion:
+            yield self._confusions()
+            yield self._confusion_matrix()
+        if self.errors.examples:
+            yield self._examples()
+
+    def _overall(self) -> Table:
+        rows = [
+            ("micro", self.micro),
+            ("macro", self.macro),
+            ("boundary", self.boundary),
+            ("labelling", self.labelling),
+        ]
+        notes = [f"{self.documents:,} documents, {self.sentences:,} sentences."]
+        ranges = [
+            f"{name} {percent(interval.low)}–{percent(interval.high)}"
+            for name, interval in zip(("P", "R", "F1"), self.intervals.values(), strict=True)
+            if interval is not None
+        ]
+        if ranges:
+            drawn = f"{self.resamples:,} resamples of documents"
+            notes.append(f"95 % intervals of micro: {', '.join(ranges)} ({drawn}).")
+        return score_table("Overall", rows, note=" ".join(notes))
+
+    def _causes(self) -> Table:
+        wrong, lost = self.errors.false_positives, self.errors.false_negatives
+        sums = sum(wrong.values()), sum(lost.values())
+        names = dict.fromkeys((*wrong, *lost))
+        rows = [
+            (cause, *_part(wrong.get(cause), sums[0]), *_part(lost.get(cause), sums[1]))
+            for cause in names
+        ]
+        return Table(
+            title="Errors by cause",
+            columns=("", "wrong predictions", "%", "gold not found", "%"),
+            rows=(*rows, ("all", sums[0], None, sums[1], None)),
+        )
+
+    def _confusions(self) -> Table:
+        pairs = list(self.errors.confusion.items())
+        left_out = len(pairs) - _CONFUSIONS
+        return Table(
+            title="Right span, wrong label",
+            columns=("gold", "predicted", "count"),
+            rows=tuple((gold, said, number) for (gold, said), number in pairs[:_CONFUSIONS]),
+            note=f"{left_out} rarer pairs are not shown." if left_out > 0 else "",
+            only="text",
+        )
+
+    def _confusion_matrix(self) -> Table:
+        confusion = self.errors.confusion
+        labels = sorted({label for both in confusion for label in both})
+        return Table(
+            title="Label confusion: gold down, predicted across",
+            columns=("", *labels),
+            rows=tuple(
+                (gold, *(confusion.get((gold, said)) for said in labels)) for gold in labels
+            ),
+            note="Right spans with a wrong label; correct labels are not counted.",
+            only="page",
+        )
+
+    def _examples(self) -> Table:
+        return Table(
+            title="Examples",
+            columns=("error", "document", "gold", "predicted"),
+            rows=tuple(
+                (
+                    f"{one.kind}: {one.cause}",
+                    one.document,
+                    _mentioned(one.gold),
+                    _mentioned(one.predicted),
+                )
+                for one in self.errors.examples
+            ),
+            only="page",
+        )
+
+
+def evaluate(
+    gold: Iterable[Document], predicted: Iterable[Document], *, resamples: int = 1000, seed: int = 0
+) -> Report:
+    """Score predictions against gold by exact sets of (document, pieces, label).
+
+    Both are read once and in lockstep. Documents belong together by id, or by order where a side
+    has no ids; texts may differ in white space. `resamples` draws documents for the intervals.
+
+    Raises:
+        MismatchError: documents do not belong together, or their texts differ.
+    """
+    check_resamples(resamples)
+    tally = Tally()
+    rows = aligned({"gold": gold, "predicted": predicted})
+    for number, (gold_document, predicted_document) in enumerate(rows, 1):
+        tally.add(pair(gold_document, predicted_document, number))
+    return _report(tally, resamples, seed)
+
+
+def _report(tally: Tally, resamples: int, seed: int) -> Report:
+    nothing = score(correct=0, predicted=0, gold=0)
+    labels = tally.scores(lambda shape: shape.label)
+    nested = tally.scores(lambda shape: shape.nested)
+    lengths = tally.scores(lambda shape: length_group(shape.length))
+    depths = tally.scores(lambda shape: shape.depth)
+    exact_lengths = tally.scores(lambda shape: shape.length)
+    return Report(
+        documents=tally.documents,
+        sentences=tally.sentences,
+        micro=total(tally.micro),
+        macro=macro(labels.values()),
+        boundary=total(tally.boundary),
+        labelling=total(tally.labelling),
+        nested=nested.get(True, nothing),
+        flat=nested.get(False, nothing),
+        labels=dict(sorted(labels.items(), key=lambda one: (-one[1].gold, one[0]))),
+        depths=dict(sorted(depths.items())),
+        lengths={group: lengths.get(group, nothing) for group in LENGTH_GROUPS},
+        exact_lengths=dict(sorted(exact_lengths.items())),
+        errors=tally.census.result(),
+        intervals=intervals(tally.micro, resamples=resamples, seed=seed),
+        resamples=resamples,
+    )
+
+
+def _plain(scores: Mapping[Any, Score]) -> dict[str, Any]:
+    return {str(name): one.to_json() for name, one in scores.items()}
+
+
+def _part(number: int | None, whole: int) -> tuple[int | None, float | None]:
+    return (None, None) if number is None else (number, share(number, whole))
+
+
+def _mentioned(mention: Mention | None) -> str:
+    return "–" if mention is None else f"{mention.text}  ({mention.label})"

@@ -1,0 +1,70 @@
+"""Precision, recall and F1 from counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Precision, recall and F1 (0 to 1; 0.0 where undefined) with the counts behind them."""
+
+    precision: float
+    recall: float
+    f1: float
+    correct: int
+    """Predicted entities that gold has: the numerator of precision."""
+    predicted: int
+    found: int
+    """Gold entities that were predicted: the numerator of recall. It differs from `correct` only
+    where each side is grouped by its own structure (nested, flat, depths)."""
+    gold: int
+
+    @property
+    def support(self) -> int:
+        """How many gold entities the score is about."""
+        return self.gold
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers."""
+        return {
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "support": self.support,
+            "correct": self.correct,
+            "predicted": self.predicted,
+            "found": self.found,
+            "gold": self.gold,
+        }
+
+
+def share(part: float, whole: float) -> float:
+    """Part of whole, 0.0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def score(*, correct: int, predicted: int, gold: int, found: int | None = None) -> Score:
+    """The score of some counts; `found` is `correct` unless the sides are grouped differently."""
+    found = correct if found is None else found
+    precision, recall = share(correct, predicted), share(found, gold)
+    f1 = share(2 * precision * recall, precision + recall)
+    return Score(precision, recall, f1, correct, predicted, found, gold)
+
+
+def macro(scores: Collection[Score]) -> Score:
+    """The plain mean of precision, recall and F1 over the scores; the counts are their sums."""
+    number = len(scores)
+    # fsum is exact, so that the order of the labels does not show in the last digit.
+    return Score(
+        precision=share(fsum(one.precision for one in scores), number),
+        recall=share(fsum(one.recall for one in scores), number),
+        f1=share(fsum(one.f1 for one in scores), number),
+        correct=sum(one.correct for one in scores),
+        predicted=sum(one.predicted for one in scores),
+        found=sum(one.found for one in scores),
+        gold=sum(one.gold for one in scores),
+    )

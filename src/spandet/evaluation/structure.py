@@ -1,0 +1,122 @@
+"""How the entities of one side lie in one another. All of it is geometry on envelopes.
+
+Everything runs in n log n: documents with many thousand entities exist.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
+
+from spandet.evaluation.items import Envelope
+
+_FEW = 100  # pairs of which looking at each is faster than two sweeps
+
+
+def nested_depths(ordered: Sequence[Envelope]) -> dict[Envelope, int]:
+    """The depth of each envelope that contains another one or is contained; the rest is flat.
+
+    `ordered` is sorted, so that overlapping envelopes stand in a run. Most runs are a single one.
+    """
+    found: dict[Envelope, int] = {}
+    first = reach = 0
+    for index, (start, end) in enumerate(ordered):
+        if start >= reach:
+            if index - first > 1:
+                _add_run(ordered[first:index], found)
+            first, reach = index, end
+        elif end > reach:
+            reach = end
+    if len(ordered) - first > 1:
+        _add_run(ordered[first:], found)
+    return found
+
+
+def _add_run(run: Sequence[Envelope], found: dict[Envelope, int]) -> None:
+    """Add the depths of the nested ones among envelopes that overlap."""
+    # Outer before inner: whatever contains an envelope comes before it, whatever it contains after.
+    ordered = sorted({(start, -end) for start, end in run})
+    levels: list[int] = []  # minus the furthest end seen at each depth, so that it is ascending
+    depths = []
+    for _, minus_end in ordered:
+        depth = bisect_right(levels, minus_end)
+        levels[depth : depth + 1] = (minus_end,)
+        depths.append(depth + 1)
+    nearest = float("-inf")  # minus the nearest end of all that starts later
+    for (start, minus_end), depth in zip(reversed(ordered), reversed(depths), strict=True):
+        if depth > 1 or nearest >= minus_end:
+            found[start, -minus_end] = depth
+        nearest = max(nearest, minus_end)
+
+
+def crosses(one: Envelope, other: Envelope) -> bool:
+    """Do they overlap without one containing the other?"""
+    return one[0] < other[0] < one[1] < other[1] or other[0] < one[0] < other[1] < one[1]
+
+
+def crossing(envelopes: Collection[Envelope], others: Collection[Envelope]) -> set[Envelope]:
+    """Those of the envelopes that cross at least one of the others."""
+    if len(envelopes) * len(others) <= _FEW:
+        return {
+            (start, end)
+            for start, end in envelopes
+            for other_start, other_end in others
+            if start < other_start < end < other_end or other_start < start < other_end < end
+        }
+    return sweep_for_crossing(envelopes, others)
+
+
+def sweep_for_crossing(
+    envelopes: Collection[Envelope], others: Collection[Envelope]
+) -> set[Envelope]:
+    """What `crossing` says, without looking at every pair."""
+    by_start = sorted(others)
+    return _crossing_at_start(envelopes, by_start) | _crossing_at_end(envelopes, by_start)
+
+
+def _crossing_at_start(envelopes: Collection[Envelope], by_start: list[Envelope]) -> set[Envelope]:
+    """Envelopes whose start lies inside another that ends inside them."""
+    found = set()
+    ends: list[int] = []  # of the others around the current start: the nearest one decides
+    seen = 0
+    for start, end in sorted(envelopes):
+        while seen < len(by_start) and by_start[seen][0] < start:
+            heappush(ends, by_start[seen][1])
+            seen += 1
+        while ends and ends[0] <= start:
+            heappop(ends)
+        if ends and ends[0] < end:
+            found.add((start, end))
+    return found
+
+
+def _crossing_at_end(envelopes: Collection[Envelope], by_start: list[Envelope]) -> set[Envelope]:
+    """Envelopes whose end lies inside another that starts inside them."""
+    found = set()
+    open_ones: list[Envelope] = []  # the last one has the latest start, and that one decides
+    seen = 0
+    for start, end in sorted(envelopes, key=itemgetter(1)):
+        while seen < len(by_start) and by_start[seen][0] < end:
+            open_ones.append(by_start[seen])
+            seen += 1
+        while open_ones and open_ones[-1][1] <= end:
+            open_ones.pop()
+        if open_ones and open_ones[-1][0] > start:
+            found.add((start, end))
+    return found
+
+
+def count_crossing_pairs(envelopes: Iterable[Envelope]) -> int:
+    """How many pairs cross; an envelope that is given twice is in twice as many pairs."""
+    pairs = 0
+    ends: list[int] = []  # ascending, of what started before and is still open
+    for start, same_start in groupby(sorted(envelopes), key=itemgetter(0)):
+        del ends[: bisect_right(ends, start)]
+        starting = [end for _, end in same_start]
+        pairs += sum(bisect_left(ends, end) for end in starting)
+        for end in starting:
+            insort(ends, end)
+    return pairs
