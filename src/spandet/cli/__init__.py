@@ -1,0 +1,45 @@
+"""The command line: one thin file per command. A mistake is one red line, not a traceback."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from spandet.cli.compare import compare_command
+from spandet.cli.convert import convert_command
+from spandet.cli.evaluate import evaluate_command
+from spandet.cli.formats import formats_command
+from spandet.cli.generate import generate_command
+from spandet.cli.predict import predict_command
+from spandet.cli.stats import stats_command
+from spandet.cli.terminal import show_error
+from spandet.cli.train import train_command
+from spandet.cli.view import view_command
+from spandet.errors import SpandetError, UsageError
+
+app = typer.Typer(
+    name="spandet",
+    help="Named entities, detected like objects: nested, overlapping and long ones come naturally.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+app.command("convert")(convert_command)
+app.command("stats")(stats_command)
+app.command("view")(view_command)
+app.command("evaluate")(evaluate_command)
+app.command("compare")(compare_command)
+app.command("train")(train_command)
+app.command("predict")(predict_command)
+app.command("generate")(generate_command)
+app.command("formats")(formats_command)
+
+
+def main() -> None:
+    """Run the command line; exit with 1 for bad data, 2 for a bad argument."""
+    try:
+        app()
+    except SpandetError as error:
+        show_error(error)
+        sys.exit(2 if isinstance(error, UsageError) else 1)

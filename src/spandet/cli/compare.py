@@ -1,0 +1,34 @@
+"""spandet compare GOLD A B: is one system really better than the other?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spandet.cli.options import FromFormat, Html, Json, Markdown, PredictedFrom, Seed
+from spandet.cli.terminal import progress, show
+from spandet.evaluation import compare
+from spandet.formats import read
+
+Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
+First = Annotated[str, typer.Argument(metavar="A", help="What the first system found.")]
+Second = Annotated[str, typer.Argument(metavar="B", help="What the second system found.")]
+
+
+def compare_command(
+    gold: Gold,
+    first: First,
+    second: Second,
+    from_: FromFormat = None,
+    predicted_from: PredictedFrom = None,
+    json_: Json = False,
+    markdown: Markdown = False,
+    html: Html = None,
+    seed: Seed = 0,
+) -> None:
+    """Compare two systems on the same gold by a paired bootstrap over documents."""
+    documents = progress(read(gold, from_), "comparing")
+    systems = read(first, predicted_from), read(second, predicted_from)
+    comparison = compare(documents, *systems, seed=seed)
+    show(comparison, json_=json_, markdown=markdown, html=html)

@@ -1,0 +1,50 @@
+"""spandet convert IN OUT: from any format to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from spandet.cli.options import FromFormat, Input, SkipBad, ToFormat
+from spandet.cli.terminal import note, progress, report_skipped
+from spandet.formats import read, write
+from spandet.text import Document
+
+Output = Annotated[str, typer.Argument(help="A file, a folder, or - for standard output.")]
+
+
+def convert_command(
+    input_: Input,
+    output: Output = "-",
+    from_: FromFormat = None,
+    to: ToFormat = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Convert documents from one format to another. The output appears whole or not at all."""
+    corpus = read(input_, from_, skip_bad=skip_bad)
+    count = _Count()
+    write(count.of(progress(corpus, "converting")), output, to)
+    report_skipped(corpus)
+    note(f"{count.documents:,} documents, {count.sentences}, {count.entities:,} entities")
+
+
+@dataclass
+class _Count:
+    documents: int = 0
+    entities: int = 0
+    known_sentences: int = 0
+
+    def of(self, documents: Iterable[Document]) -> Iterator[Document]:
+        for document in documents:
+            self.documents += 1
+            self.entities += len(document.entities)
+            # Raw text is not split for the sake of a count.
+            self.known_sentences += len(document.own_sentences or ())
+            yield document
+
+    @property
+    def sentences(self) -> str:
+        return f"{self.known_sentences:,} sentences" if self.known_sentences else "raw text"

@@ -1,0 +1,31 @@
+"""spandet evaluate GOLD PREDICTED: how good are these predictions?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spandet.cli.options import FromFormat, Html, Json, Markdown, PredictedFrom, Seed
+from spandet.cli.terminal import progress, show
+from spandet.evaluation import evaluate
+from spandet.formats import read
+
+Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
+Predicted = Annotated[str, typer.Argument(help="What was found, in any format.")]
+
+
+def evaluate_command(
+    gold: Gold,
+    predicted: Predicted,
+    from_: FromFormat = None,
+    predicted_from: PredictedFrom = None,
+    json_: Json = False,
+    markdown: Markdown = False,
+    html: Html = None,
+    seed: Seed = 0,
+) -> None:
+    """Score predictions against gold: exact spans and labels, by label, nesting and length."""
+    documents = progress(read(gold, from_), "scoring")
+    report = evaluate(documents, read(predicted, predicted_from), seed=seed)
+    show(report, json_=json_, markdown=markdown, html=html)

@@ -1,0 +1,23 @@
+"""spandet stats FILE: what is in a corpus."""
+
+from __future__ import annotations
+
+from spandet.cli.options import FromFormat, Html, Input, Json, Markdown, SkipBad
+from spandet.cli.terminal import progress, report_skipped, show
+from spandet.evaluation import describe
+from spandet.formats import read
+
+
+def stats_command(
+    input_: Input,
+    from_: FromFormat = None,
+    json_: Json = False,
+    markdown: Markdown = False,
+    html: Html = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Count sentences, words and entities: by label, nesting, depth and length."""
+    corpus = read(input_, from_, skip_bad=skip_bad)
+    statistics = describe(progress(corpus, "counting"))
+    report_skipped(corpus)
+    show(statistics, json_=json_, markdown=markdown, html=html)

@@ -1,0 +1,99 @@
+"""What every command shows on the terminal: errors, notes, progress. All of it on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
+
+from spandet.formats import Corpus
+from spandet.formats.target import Target
+from spandet.text import Document
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_SHOWN_SKIPS = 20
+
+
+def show_error(error: Exception) -> None:
+    """One line in red."""
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(str(error), err=True)
+
+
+def note(text: str) -> None:
+    """A remark that does not belong to the output."""
+    typer.echo(text, err=True)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console; loaded only by commands that draw."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+class Result(Protocol):
+    """What a command has found, in every form it can be shown."""
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Plain values for programs."""
+
+    def to_markdown(self) -> str:
+        """Tables for documents."""
+
+    def to_html(self) -> str:
+        """A whole page."""
+
+    def __rich__(self) -> RenderableType:
+        """For the terminal."""
+
+
+def show(result: Result, *, json_: bool, markdown: bool, html: Path | None) -> None:
+    """Print a result in the form that was asked for, and write its page."""
+    if json_:
+        typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=2))
+    elif markdown:
+        typer.echo(result.to_markdown())
+    else:
+        console().print(result)
+    if html is not None:
+        write_page([result.to_html()], html)
+
+
+def write_page(parts: Iterable[str], path: Path) -> None:
+    """Write an HTML page, whole or not at all, and say where it is."""
+    with Target(str(path)).text() as out:
+        out.writelines(parts)
+    note(f"page: {path}")
+
+
+def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
+    """Pass documents on, with a running count where somebody is watching."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield from documents
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task(doing)
+        for number, document in enumerate(documents, start=1):
+            bar.update(task, advance=1, description=f"{doing}  {number:,} documents")
+            yield document
+
+
+def report_skipped(corpus: Corpus) -> None:
+    """Count and list the bad records that `--skip-bad` passed over."""
+    if not corpus.skipped:
+        return
+    note(f"skipped {len(corpus.skipped):,} bad records:")
+    for error in corpus.skipped[:_SHOWN_SKIPS]:
+        note(f"  {error}")
+    if len(corpus.skipped) > _SHOWN_SKIPS:
+        note(f"  … and {len(corpus.skipped) - _SHOWN_SKIPS:,} more")

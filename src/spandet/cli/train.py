@@ -1,0 +1,72 @@
+"""spandet train RECIPE: learn a model from annotated documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spandet.cli.terminal import note, show_error
+from spandet.formats import read
+
+RecipeFile = Annotated[
+    Path, typer.Argument(metavar="RECIPE", help="A TOML file: encoder, detector, training.")
+]
+Train = Annotated[str, typer.Option("--train", metavar="FILE", help="What to learn from.")]
+Dev = Annotated[
+    str | None,
+    typer.Option("--dev", metavar="FILE", help="What chooses the best epoch and the thresholds."),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the run.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="section.key=value", help="Change the recipe; repeatable."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run in DIR from its checkpoint.")
+]
+TrainFrom = Annotated[
+    str | None, typer.Option("--train-from", metavar="FORMAT", help="Format of the training data.")
+]
+DevFrom = Annotated[
+    str | None, typer.Option("--dev-from", metavar="FORMAT", help="Format of the dev data.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Learn from the first so many sentences only.")
+]
+
+
+def train_command(
+    recipe: RecipeFile,
+    train: Train,
+    out: Out,
+    dev: Dev = None,
+    set_: Set = None,
+    resume: Resume = False,
+    train_from: TrainFrom = None,
+    dev_from: DevFrom = None,
+    limit: Limit = None,
+) -> None:
+    """Train a model. Ctrl-C ends it with a checkpoint; --resume goes on as if nothing had been."""
+    # torch takes seconds to load, which other commands need not wait for.
+    from spandet.training import Recipe, TrainingInterrupted, load
+    from spandet.training import train as train_recognizer
+    from spandet.training.engine import end_processes
+
+    try:
+        train_recognizer(
+            Recipe.load(recipe, set_ or ()),
+            load(read(train, train_from), limit=limit),
+            None if dev is None else read(dev, dev_from),
+            out=out,
+            resume=resume,
+        )
+    except TrainingInterrupted as interrupted:
+        show_error(interrupted)
+        raise typer.Exit(128 + interrupted.signal) from None
+    except KeyboardInterrupt:
+        note("stopped at once; --resume goes on from the last checkpoint, if there is one")
+        raise typer.Exit(130) from None
+    finally:
+        end_processes()

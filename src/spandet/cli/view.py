@@ -1,0 +1,69 @@
+"""spandet view FILE [PREDICTED]: look at entities, in the terminal or in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spandet.cli.options import FromFormat, Input, PredictedFrom
+from spandet.cli.terminal import console, write_page
+from spandet.evaluation import aligned, projected
+from spandet.formats import read
+from spandet.text import Document
+
+Predicted = Annotated[
+    str | None, typer.Argument(help="Predictions to set against the first file, as gold.")
+]
+Page = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="PAGE", help="Write an HTML page.")
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, help="Most documents to show (terminal: 10 if not given)."),
+]
+
+_TERMINAL_LIMIT = 10
+
+
+def view_command(
+    input_: Input,
+    predicted: Predicted = None,
+    output: Page = None,
+    limit: Limit = None,
+    from_: FromFormat = None,
+    predicted_from: PredictedFrom = None,
+) -> None:
+    """Show nested entities, or hits, misses and false alarms when PREDICTED is given."""
+    from spandet import viewing
+
+    most = limit if output is not None else limit or _TERMINAL_LIMIT
+    documents = read(input_, from_)
+    screen = console()
+    width, color = screen.width, screen.color_system is not None
+    if predicted is None:
+        shown = islice(documents, most)
+        if output is not None:
+            write_page([viewing.to_html(shown, title=Path(input_).name)], output)
+            return
+        lines = viewing.to_terminal(shown, width=width, color=color)
+    else:
+        pairs = islice(_pairs(documents, read(predicted, predicted_from)), most)
+        if output is not None:
+            title = f"{Path(input_).name} and {Path(predicted).name}"
+            write_page([viewing.comparison_to_html(pairs, title=title)], output)
+            return
+        lines = viewing.comparison_to_terminal(pairs, width=width, color=color)
+    for line in lines:
+        screen.print(line, soft_wrap=True)
+
+
+def _pairs(
+    gold: Iterable[Document], predicted: Iterable[Document]
+) -> Iterator[tuple[Document, Document]]:
+    rows = aligned({"gold": gold, "predicted": predicted})
+    for number, (right, found) in enumerate(rows, start=1):
+        yield right, projected(found, onto=right, number=number)
