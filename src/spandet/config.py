@@ -1,0 +1,87 @@
+"""Settings: frozen, explained beside what they set, and checked. A misspelt key is an error."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from spandet.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """The base of every group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @classmethod
+    def build(cls, values: Mapping[str, Any], *, where: str) -> Self:
+        """Checked settings.
+
+        Raises:
+            ConfigError: names every bad key in `where`, with what it knows or expects.
+        """
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise ConfigError(
+                "; ".join(_explain(cls, item, where) for item in error.errors())
+            ) from None
+
+
+def _explain(cls: type[BaseModel], item: Any, where: str) -> str:
+    *path, key = [str(part) for part in item["loc"]] or [""]
+    section = ".".join([where, *path])
+    if item["type"] != "extra_forbidden":
+        return f"[{section}] {key}: {item['msg']}, got {item['input']!r}"
+    known = sorted(_fields_at(cls, path))
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
+    return f"[{section}] does not know {key}; {hint}"
+
+
+def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
+    current: Any = cls
+    for part in path:
+        field = getattr(current, "model_fields", {}).get(part)
+        inner = getattr(field, "annotation", None)
+        options = [inner, *getattr(inner, "__args__", ())]  # X | None
+        current = next((o for o in options if hasattr(o, "model_fields")), None)
+    return list(getattr(current, "model_fields", {}))
+
+
+def read_toml(text: str, *, name: str) -> dict[str, Any]:
+    """The tables of a TOML text."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """A copy with dotted assignments such as `training.epochs=3` applied; values are TOML."""
+    result: dict[str, Any] = json.loads(json.dumps(values))
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys):
+            raise ConfigError(f"{assignment!r} is not of the form section.key=value")
+        place = result
+        for key in keys[:-1]:
+            place = place.setdefault(key, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"{assignment!r}: {key} is a value, not a section")
+        place[keys[-1]] = _value(text.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    """A TOML value; what is none is a string, so that names need no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,107 @@
+"""From what a detector believes to entities: merge, settle crossings, suppress, threshold."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import torch
+from annotated_types import Interval
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from spandet.config import Settings
+from spandet.spans.flat import to_rows
+from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
+from spandet.tensors import SpanPredictions
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+
+
+class DecodingSettings(Settings):
+    """How candidates become entities; the first three are tuned on dev after training."""
+
+    threshold: Share = 0.5
+    """δ: only what is surer than this is an entity."""
+    nms_decay: Share = 1.0
+    """u: what the overlapped loses in Soft-NMS; 1: no suppression (ablation)."""
+    nms_overlap: Share = 0.6
+    """k: from this overlap on, one candidate suppresses another."""
+    merge: Literal["max", "sum", "first"] = "max"
+    """Several candidates on one span: the best, the label with the largest sum, or the first."""
+    crossing: Literal["keep", "greedy", "both"] = "greedy"
+    """Crossing candidates: keep them, drop the weaker one, or drop both."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Entities of a batch in one list, sentence by sentence, from left to right."""
+
+    sentence: Int[Tensor, " found"]
+    spans: Int[Tensor, "found 2"]
+    labels: Int[Tensor, " found"]
+    scores: Float[Tensor, " found"]
+    origin: Int[Tensor, " found"]
+    """Which candidate of its sentence became the entity: where its trace is."""
+
+    def where(self, chosen: Bool[Tensor, " found"]) -> "Found":
+        """Only the chosen ones."""
+        return Found(
+            self.sentence[chosen],
+            self.spans[chosen],
+            self.labels[chosen],
+            self.scores[chosen],
+            self.origin[chosen],
+        )
+
+
+def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
+    """Entities, each span once; in a sentence from left to right, outer before inner."""
+    best, label = predictions.label_probs.max(dim=-1)
+    sentence, origin = (predictions.mask & (label > 0)).nonzero(as_tuple=True)
+    spans = predictions.spans[sentence, origin]
+    order = _reading_order(sentence, spans)
+    sentence, origin, spans = sentence[order], origin[order], spans[order]
+    found = Found(sentence, spans, label[sentence, origin], best[sentence, origin], origin)
+    found = _settled(_merged(found, settings.merge), len(predictions.mask), settings)
+    return found.where(found.scores > settings.threshold)
+
+
+def _merged(found: Found, rule: str) -> Found:
+    """One candidate per span."""
+    span = _numbered(found.sentence, found.spans)
+    scores = found.scores
+    if rule == "sum":
+        _, vote = torch.unique(torch.stack([span, found.labels]), dim=1, return_inverse=True)
+        scores = torch.zeros_like(scores).index_add(0, vote, scores)[vote]
+    order = found.origin if rule == "first" else -scores
+    rank = torch.empty_like(found.origin)
+    rank[order.argsort(stable=True)] = torch.arange(len(rank), device=rank.device)
+    first = torch.full_like(rank, len(rank)).scatter_reduce(0, span, rank, "amin")
+    return replace(found, scores=scores).where(rank == first[span])
+
+
+def _settled(found: Found, batch: int, settings: DecodingSettings) -> Found:
+    """After crossings and Soft-NMS: who is left, with which score."""
+    if settings.crossing != "both":  # the weak only ever harm the weaker
+        found = found.where(found.scores > settings.threshold)
+    spans, mask = to_rows(found.spans, found.sentence, batch)
+    scores, _ = to_rows(found.scores, found.sentence, batch)
+    keep = mask
+    if settings.crossing == "greedy":
+        keep = without_crossing(spans, scores, mask)
+    elif settings.crossing == "both":
+        keep = uncrossed(spans, mask)
+    decay, overlap = settings.nms_decay, settings.nms_overlap
+    scores = soft_nms(spans, scores, keep, decay=decay, overlap=overlap)
+    return replace(found, scores=scores[mask].clamp(max=1)).where(keep[mask])
+
+
+def _reading_order(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:
+    size = 1 + (int(spans.max()) if len(spans) else 0)
+    return ((sentence * size + spans[:, 0]) * size - spans[:, 1]).argsort(stable=True)
+
+
+def _numbered(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:
+    """A number for each different span; equal spans have equal numbers."""
+    keys = torch.stack([sentence, spans[:, 0], spans[:, 1]])
+    number: Tensor = torch.unique(keys, dim=1, return_inverse=True)[1]
+    return number

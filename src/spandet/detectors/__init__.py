@@ -1,0 +1,30 @@
+"""The methods, and the table that names them. Detectors do not know each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spandet.config import Settings
+from spandet.detectors import locate_and_label
+from spandet.detectors.base import Detector
+from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
+
+__all__ = ["DETECTORS", "Detector", "DetectorRow"]
+
+
+@dataclass(frozen=True)
+class DetectorRow:
+    """One method: how it is set, how it is built, and what its presets change."""
+
+    settings: type[Settings]
+    build: Any
+    """Called as build(settings, dim=, sentence_dim=, labels=) with labels counting "no entity"."""
+    presets: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    """Preset → section of the recipe → values that differ from the defaults."""
+
+
+DETECTORS: Mapping[str, DetectorRow] = {
+    "locate-and-label": DetectorRow(
+        LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
+    ),
+}

@@ -1,0 +1,31 @@
+"""What every detector is: words in, scored spans out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from torch import Generator, nn
+
+from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures
+
+
+class Detector(nn.Module, ABC):
+    """A method of finding entities. It has two doors and no mode.
+
+    Neither door looks at `self.training` to choose what it returns (only dropout does), and both
+    are right for one sentence, for unequal lengths, and for sentences without words or entities.
+    """
+
+    @abstractmethod
+    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+        """Train: how wrong are we on these sentences?
+
+        Args:
+            words: The encoded sentences.
+            gold: Their entities.
+            chance: One generator per sentence, so that a sentence meets the same chance alone, in
+                any batch and on any process.
+        """
+
+    @abstractmethod
+    def detect(self, words: WordFeatures, chance: Sequence[Generator]) -> SpanPredictions:
+        """Predict: which spans, with which labels?"""

@@ -1,0 +1,1 @@
+"""Neural parts that at least two detectors use."""

@@ -1,0 +1,54 @@
+"""A two-layer head on spans that maps every word once, not once per span."""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+INIT_STD = 0.02
+
+
+class SpanHead(nn.Module):
+    """Linear([inside; left word; right word]) → GELU → Linear.
+
+    The first map is split into three: the parts for the two boundary words are computed per word
+    and looked up per span, so only the part for the inside costs anything per span.
+    """
+
+    def __init__(self, *, dim: int, out: int, dropout: float, sentence_dim: int = 0) -> None:
+        super().__init__()
+        self.inside = nn.Linear(dim, dim)
+        self.left = nn.Linear(dim, dim, bias=False)
+        self.right = nn.Linear(dim, dim, bias=False)
+        self.whole = nn.Linear(sentence_dim, dim, bias=False) if sentence_dim else None
+        self.out = nn.Linear(dim, out)
+        self.gelu = nn.GELU()
+        self.dropout = nn.Dropout(dropout)
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.normal_(parameter, std=INIT_STD)
+
+    def forward(
+        self,
+        inside: Float[Tensor, "span dim"],
+        words: Float[Tensor, "word dim"],
+        left: Int[Tensor, " span"],
+        right: Int[Tensor, " span"],
+        whole: Float[Tensor, "span sentence_dim"] | None = None,
+    ) -> Float[Tensor, "span out"]:
+        """Scores of spans.
+
+        Args:
+            inside: What is pooled over each span.
+            words: All words of the batch in one list.
+            left: Which word stands at the left boundary of each span.
+            right: Which word stands at the right boundary.
+            whole: The vector of the sentence, for heads that take one.
+        """
+        hidden = self.inside(self.dropout(inside))
+        hidden = hidden + self.left(self.dropout(words))[left]
+        hidden = hidden + self.right(self.dropout(words))[right]
+        if self.whole is not None and whole is not None:
+            hidden = hidden + self.whole(self.dropout(whole))
+        scores: Tensor = self.out(self.gelu(hidden))
+        return scores

@@ -1,0 +1,1 @@
+"""Pure geometry on tensors: tensors in, tensors out, right for none and for many."""

@@ -1,0 +1,66 @@
+"""Ragged lists of spans without padding: every span knows its sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class FlatSpans:
+    """The spans of a batch one after another, sentence by sentence."""
+
+    sentence: Int[Tensor, " span"]
+    spans: Int[Tensor, "span 2"]
+
+    @property
+    def starts(self) -> Int[Tensor, " span"]:
+        """First words."""
+        return self.spans[:, 0]
+
+    @property
+    def ends(self) -> Int[Tensor, " span"]:
+        """One past the last words."""
+        return self.spans[:, 1]
+
+    def where(self, chosen: Bool[Tensor, " span"] | Int[Tensor, " chosen"]) -> "FlatSpans":
+        """Only the chosen ones."""
+        return FlatSpans(self.sentence[chosen], self.spans[chosen])
+
+
+def enumerate_spans(word_counts: Sequence[int], lengths: Sequence[int]) -> FlatSpans:
+    """All spans of the given lengths in every sentence, clipped at its end, without duplicates.
+
+    Clipping adds the suffixes of a sentence that are shorter than a listed length.
+    """
+    grids = [_grid(count, tuple(lengths)) for count in word_counts]
+    sizes = torch.tensor([len(grid) for grid in grids], dtype=torch.long)
+    sentence = torch.arange(len(grids)).repeat_interleave(sizes)
+    return FlatSpans(sentence, torch.cat(grids) if grids else torch.zeros(0, 2, dtype=torch.long))
+
+
+@lru_cache(maxsize=4096)
+def _grid(words: int, lengths: tuple[int, ...]) -> Int[Tensor, "span 2"]:
+    starts = torch.arange(words).repeat(len(lengths))
+    reach = torch.tensor(lengths, dtype=torch.long).repeat_interleave(words)
+    spans = torch.stack([starts, (starts + reach).clamp(max=words)], dim=1)
+    # Only the suffixes can repeat: a clipped span is new where no listed length gives it, once.
+    seen: dict[tuple[int, int], None] = dict.fromkeys(map(tuple, spans.tolist()))
+    return torch.tensor(list(seen), dtype=torch.long).reshape(-1, 2)
+
+
+def to_rows(
+    values: Shaped[Tensor, "span *rest"], sentence: Int[Tensor, " span"], batch: int
+) -> tuple[Shaped[Tensor, "batch most *rest"], Bool[Tensor, "batch most"]]:
+    """One padded row per sentence, and what in it is real. `sentence` must be sorted."""
+    counts = torch.bincount(sentence, minlength=batch)
+    first = counts.cumsum(0) - counts
+    column = torch.arange(len(sentence), device=sentence.device) - first[sentence]
+    most = int(counts.max()) if batch else 0
+    rows = values.new_zeros((batch, most, *values.shape[1:]))
+    rows[sentence, column] = values
+    mask = torch.arange(most, device=sentence.device) < counts[:, None]
+    return rows, mask

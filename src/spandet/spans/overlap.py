@@ -1,0 +1,38 @@
+"""How much spans share. Types play no part here."""
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+_SMALL = 1e-6
+
+
+def iou(a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]) -> Float[Tensor, "*#shape"]:
+    """Units in both spans over units in either; 0 where they share none."""
+    shared = torch.minimum(a[..., 1], b[..., 1]) - torch.maximum(a[..., 0], b[..., 0])
+    shared = shared.clamp(min=0)
+    either = (a[..., 1] - a[..., 0]) + (b[..., 1] - b[..., 0]) - shared
+    return shared / either.clamp(min=1)
+
+
+def signed_iou(
+    a: Float[Tensor, "*#shape 2"], b: Float[Tensor, "*#shape 2"]
+) -> Float[Tensor, "*#shape"]:
+    """Generalised IoU on a line: falls below 0 the farther two real-valued spans are apart.
+
+    An inverted span (end before start) counts as empty at its middle, so that it can be repaired.
+    """
+    middle = a.mean(dim=-1)
+    start, end = torch.minimum(a[..., 0], middle), torch.maximum(a[..., 1], middle)
+    shared = torch.minimum(end, b[..., 1]) - torch.maximum(start, b[..., 0])
+    cover = torch.maximum(end, b[..., 1]) - torch.minimum(start, b[..., 0])
+    return shared / cover.clamp(min=_SMALL)
+
+
+def crosses(
+    a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
+) -> Bool[Tensor, "*#shape"]:
+    """Do two spans overlap without one containing the other?"""
+    left = (a[..., 0] < b[..., 0]) & (b[..., 0] < a[..., 1]) & (a[..., 1] < b[..., 1])
+    right = (b[..., 0] < a[..., 0]) & (a[..., 0] < b[..., 1]) & (b[..., 1] < a[..., 1])
+    return left | right

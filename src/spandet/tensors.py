@@ -1,0 +1,92 @@
+"""The few bundles of tensors that cross folders.
+
+Axes, always in this order: batch piece word span gold label dim. Masks are True where something is
+real. Spans are half-open and counted in words of their sentence. Label 0 is "no entity".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class WordFeatures:
+    """One vector per word of each sentence; padding is zero."""
+
+    features: Float[Tensor, "batch word dim"]
+    mask: Bool[Tensor, "batch word"]
+    sentence: Float[Tensor, "batch sentence_dim"] | None = None
+    """One vector for the whole sentence, from encoders that have one."""
+
+    @property
+    def lengths(self) -> Int[Tensor, " batch"]:
+        """Words per sentence."""
+        return self.mask.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class GoldSpans:
+    """What is right: the entities of each sentence."""
+
+    spans: Int[Tensor, "batch gold 2"]
+    labels: Int[Tensor, "batch gold"]
+    mask: Bool[Tensor, "batch gold"]
+
+    @property
+    def counts(self) -> Int[Tensor, " batch"]:
+        """Entities per sentence."""
+        return self.mask.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where each predicted span stood after one stage of a detector, and what it was taken for."""
+
+    name: str
+    spans: Float[Tensor, "batch span 2"]
+    scores: Float[Tensor, "batch span"] | None = None
+    """How sure the stage was that there is an entity, where it says so."""
+    label_probs: Float[Tensor, "batch span label"] | None = None
+    """What it took it for, where it says so."""
+
+
+Trace = tuple[Stage, ...]
+"""The way of each predicted span, stage by stage; the span axis is that of the predictions."""
+
+
+@dataclass(frozen=True)
+class SpanPredictions:
+    """What a detector believes, before anything is thresholded or suppressed."""
+
+    spans: Int[Tensor, "batch span 2"]
+    label_probs: Float[Tensor, "batch span label"]
+    mask: Bool[Tensor, "batch span"]
+    trace: Trace = ()
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One part of a loss: a sum, already weighted, and over how many things it goes.
+
+    The two stay apart until the training loop has added the counts of all processes, so that a
+    batch gives the same gradient however it is divided.
+    """
+
+    total: Float[Tensor, ""]
+    count: Float[Tensor, ""]
+
+    @property
+    def mean(self) -> Float[Tensor, ""]:
+        """The total per thing; 0 for nothing."""
+        return self.total / self.count.clamp(min=1)
+
+
+Losses = Mapping[str, Loss]
+
+
+def total_of(losses: Losses) -> Float[Tensor, ""]:
+    """The sum of all parts, each a mean."""
+    return torch.stack([loss.mean for loss in losses.values()]).sum()

@@ -1,0 +1,118 @@
+"""Decoding: the worked examples, and that nothing invalid ever comes out."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spandet.decoding import DecodingSettings, decode
+from spandet.tensors import SpanPredictions
+
+Candidate = tuple[int, int, int, float]
+"""start, end, label, probability of the label"""
+
+
+def predictions(*sentences: list[Candidate], labels: int = 4) -> SpanPredictions:
+    most = max(len(row) for row in sentences)
+    spans = torch.zeros(len(sentences), most, 2, dtype=torch.long)
+    probs = torch.zeros(len(sentences), most, labels)
+    mask = torch.zeros(len(sentences), most, dtype=torch.bool)
+    for b, row in enumerate(sentences):
+        for i, (start, end, label, score) in enumerate(row):
+            spans[b, i] = torch.tensor([start, end])
+            probs[b, i] = (1 - score) / (labels - 1)
+            probs[b, i, label] = score
+            mask[b, i] = True
+    return SpanPredictions(spans, probs, mask)
+
+
+def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int, int, int, float]]:
+    found = decode(predictions(*sentences), DecodingSettings.build(options, where="decoding"))
+    return [
+        (sentence, start, end, label, round(score, 4))
+        for sentence, (start, end), label, score in zip(
+            found.sentence.tolist(),
+            found.spans.tolist(),
+            found.labels.tolist(),
+            found.scores.tolist(),
+            strict=True,
+        )
+    ]
+
+
+SOFT = {"nms_decay": 0.9, "nms_overlap": 0.6, "threshold": 0.45}
+
+
+def test_soft_nms_weakens_and_keeps() -> None:
+    got = decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.85), (8, 9, 1, 0.8)], **SOFT)
+    assert got == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.765), (0, 8, 9, 1, 0.8)]
+
+
+def test_soft_nms_drops_what_falls_below_the_threshold() -> None:
+    assert decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], **SOFT) == [(0, 0, 5, 1, 0.9)]
+    assert len(decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], threshold=0.45)) == 2
+
+
+def test_crossing_rules() -> None:
+    pair: list[Candidate] = [(0, 4, 1, 0.99), (2, 6, 1, 0.5)]
+    assert len(decoded(pair, crossing="greedy", threshold=0.4)) == 1
+    assert decoded(pair, crossing="both", threshold=0.4) == []
+    assert len(decoded(pair, crossing="keep", threshold=0.4)) == 2
+
+
+def test_merging_rules() -> None:
+    votes: list[Candidate] = [(0, 2, 1, 0.46), (0, 2, 2, 0.8), (0, 2, 1, 0.45)]
+    assert decoded(votes, merge="max", threshold=0.4) == [(0, 0, 2, 2, 0.8)]
+    assert decoded(votes, merge="sum", threshold=0.4) == [(0, 0, 2, 1, 0.91)]
+    assert decoded(votes, merge="first", threshold=0.4) == [(0, 0, 2, 1, 0.46)]
+
+
+def test_no_entity_wins_and_empty_batches_work() -> None:
+    assert decoded([(0, 1, 0, 0.9)], [], threshold=0) == []
+    assert decoded([], []) == []
+
+
+def test_the_origin_points_at_the_candidate() -> None:
+    found = decode(predictions([(3, 4, 1, 0.9), (0, 4, 2, 0.8)]), DecodingSettings())
+    assert found.spans.tolist() == [[0, 4], [3, 4]]
+    assert found.origin.tolist() == [1, 0]
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[Candidate]:
+    starts = st.integers(0, 7)
+    item = starts.flatmap(
+        lambda s: st.tuples(
+            st.just(s), st.integers(s + 1, 8), st.integers(0, 3), st.floats(0.3125, 1, width=16)
+        )
+    )
+    return draw(st.lists(item, max_size=9))
+
+
+@given(
+    st.lists(candidates(), min_size=1, max_size=3),
+    st.sampled_from(["max", "sum", "first"]),
+    st.sampled_from(["keep", "greedy", "both"]),
+    st.sampled_from([0.5, 0.9, 1.0]),
+    st.sampled_from([0.0, 0.35, 0.6]),
+)
+@settings(deadline=None)
+def test_spans_are_unique_known_and_independent_of_the_batch(
+    rows: list[list[Candidate]], merge: str, crossing: str, decay: float, threshold: float
+) -> None:
+    options = {"merge": merge, "crossing": crossing, "nms_decay": decay, "threshold": threshold}
+    together = decoded(*rows, **options)
+    places = [(b, start, end) for b, start, end, _, _ in together]
+    assert len(places) == len(set(places))
+    assert all((s, e, k) in {c[:3] for c in rows[b]} for b, s, e, k, _ in together)
+    assert all(threshold < score <= 1 for *_, score in together if threshold)
+    for b, row in enumerate(rows):
+        alone = [(b, *rest) for _, *rest in decoded(row, **options)]
+        assert alone == [entity for entity in together if entity[0] == b]
+
+
+def test_a_threshold_out_of_range_is_refused() -> None:
+    with pytest.raises(Exception, match=r"\[decoding\] threshold"):
+        decoded([], threshold=2)
