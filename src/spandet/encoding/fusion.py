@@ -1,0 +1,89 @@
+"""From what the parts say of each word to the one vector that detectors see."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from spandet.config import Settings
+from spandet.encoding.recurrent import BiRNN, Cell
+from spandet.encoding.sequences import Sequences
+from spandet.errors import ConfigError
+
+_CELLS: dict[str, Cell] = {"bilstm": "lstm", "bigru": "gru"}
+_SMALL = 128
+
+
+class FusionSettings(Settings):
+    """How the parts' vectors become one; only the sentence's own words take part."""
+
+    kind: Literal["bilstm", "bigru", "none"] = "bilstm"
+    """A recurrent net over the sentence, or none."""
+    dim: int = Field(default=0, ge=0)
+    """Size of a word vector; 0 = the transformer's, without one 128. With kind = "none", any other
+    size is reached by a linear map, and 0 leaves the vectors side by side as they are."""
+    layers: int = Field(default=1, ge=1)
+    """Recurrent layers."""
+    recurrent_dim: int = Field(default=0, ge=0, multiple_of=2)
+    """Size of the recurrent output, both directions together; 0 = dim. Any other size is brought
+    to dim by a linear map."""
+    bypass: bool = False
+    """Let the transformer's vectors pass by the recurrent net and join its output through a linear
+    map."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """On what each recurrent layer gives."""
+
+
+class Fusion(nn.Module):
+    """Vectors of the parts → one vector per word."""
+
+    def __init__(self, settings: FusionSettings, *, transformer_dim: int, other_dim: int) -> None:
+        super().__init__()
+        self._bypass = settings.bypass
+        arriving = transformer_dim + other_dim
+        if settings.bypass and (settings.kind == "none" or not transformer_dim or not other_dim):
+            raise ConfigError(
+                "[encoder.fusion] bypass: needs a transformer, another part and a recurrent kind"
+            )
+        if settings.kind == "none":
+            self.net = None
+            self.dim = settings.dim or arriving
+        else:
+            self.dim = settings.dim or transformer_dim or _SMALL
+            self.net = _net(settings, other_dim if settings.bypass else arriving, self.dim)
+            arriving = self.net.dim + (transformer_dim if settings.bypass else 0)
+        maps = settings.bypass or arriving != self.dim or (settings.kind == "none" and settings.dim)
+        self.project = nn.Linear(arriving, self.dim) if maps else None
+
+    def forward(
+        self,
+        transformer: Float[Tensor, "item a"] | None,
+        others: list[Float[Tensor, "item _"]],
+        sequences: Sequences | None,
+    ) -> Float[Tensor, "item dim"]:
+        """One vector per word of the flat list."""
+        own = [] if transformer is None else [transformer]
+        if self.net is None:
+            joined = torch.cat([*own, *others], dim=-1)
+        elif self._bypass:
+            joined = torch.cat([*own, self.net(torch.cat(others, dim=-1), sequences)], dim=-1)
+        else:
+            joined = self.net(torch.cat([*own, *others], dim=-1), sequences)
+        return joined if self.project is None else self.project(joined)
+
+
+def _net(settings: FusionSettings, input_dim: int, dim: int) -> BiRNN:
+    output_dim = settings.recurrent_dim or dim
+    if output_dim % 2:
+        raise ConfigError(
+            f"[encoder.fusion] dim: both directions need the same size, got {output_dim}"
+        )
+    return BiRNN(
+        cell=_CELLS[settings.kind],
+        input_dim=input_dim,
+        dim=output_dim,
+        layers=settings.layers,
+        dropout=settings.dropout,
+    )

@@ -1,0 +1,161 @@
+"""Words to sub-word pieces, and sentences with their context to rows of pieces."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from spandet.encoding.examples import Example
+from spandet.encoding.windows import Window, windows_of
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class PieceBatch:
+    """Rows of pieces for a transformer, and where the words of each sentence are in them."""
+
+    ids: Int[Tensor, "row piece"]
+    mask: Bool[Tensor, "row piece"]
+    places: Int[Tensor, " own"]
+    """Where each of the sentences' own pieces stands, counted over all rows."""
+    words: Int[Tensor, " own"]
+    """The word of each own piece, counted over all sentences; every word has at least one."""
+    firsts: Int[Tensor, " item"]
+    """The first own piece of each word."""
+    heads: Int[Tensor, " batch"]
+    """The first row of each sentence."""
+
+
+@dataclass(frozen=True)
+class Special:
+    """Pieces that stand for no text."""
+
+    prefix: tuple[int, ...]
+    suffix: tuple[int, ...]
+    unknown: int
+    padding: int
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A sentence cut into pieces."""
+
+    pieces: list[int]
+    counts: list[int]
+    """Pieces of each of its own words."""
+    windows: list[Window]
+
+
+class PieceMaker:
+    """Cuts words into pieces and lays them out for a transformer that reads `limit` at once."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, special: Special, *, limit: int, context: int, overlap: int
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._special = special
+        self._capacity = limit - len(special.prefix) - len(special.suffix)
+        self._context = min(context, self._capacity)
+        self._overlap = overlap
+
+    def pieces_of(self, words: Iterable[str]) -> dict[str, list[int]]:
+        """The pieces of each word, from one call of the tokenizer.
+
+        Tokenizers cut words that come apart one by one, so it is enough to cut each of them once. A
+        word of which nothing is left (zero-width characters, say) is the unknown piece.
+        """
+        distinct = list(dict.fromkeys(words))
+        texts = [w if w.isascii() else _SURROGATE.sub("\ufffd", w) for w in distinct]
+        encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        pieces: list[list[int]] = [[] for _ in distinct]
+        for piece, word in zip(encoding.ids, encoding.word_ids, strict=True):
+            if word is not None:  # never: only special pieces have no word
+                pieces[word].append(piece)
+        unknown = [self._special.unknown]
+        return {word: own or unknown for word, own in zip(distinct, pieces, strict=True)}
+
+    def sizes(self, examples: Sequence[Example]) -> list[int]:
+        """How many pieces the transformer reads for each example."""
+        extra = len(self._special.prefix) + len(self._special.suffix)
+        return [
+            sum(window.end - window.start + extra for window in cut.windows)
+            for cut in self._cut(examples)
+        ]
+
+    def prepare(self, examples: Sequence[Example]) -> PieceBatch:
+        """Rows of pieces as tensors."""
+        cuts = self._cut(examples)
+        prefix, suffix = self._special.prefix, self._special.suffix
+        rows = [
+            [*prefix, *cut.pieces[window.start : window.end], *suffix]
+            for cut in cuts
+            for window in cut.windows
+        ]
+        ids, mask = self._padded(rows)
+        counts = np.fromiter(chain.from_iterable(cut.counts for cut in cuts), dtype=np.int64)
+        windows = [len(cut.windows) for cut in cuts]
+        arrays = (
+            ids,
+            mask,
+            self._places(cuts, ids.shape[1]),
+            np.repeat(np.arange(len(counts)), counts),
+            np.cumsum(counts) - counts,
+            np.cumsum(windows, dtype=np.int64) - windows,
+        )
+        return PieceBatch(*map(torch.from_numpy, arrays))
+
+    def _cut(self, examples: Sequence[Example]) -> list[_Cut]:
+        contexts = [self._context_of(example) for example in examples]
+        words = [
+            (*left, *example.words, *right)
+            for example, (left, right) in zip(examples, contexts, strict=True)
+        ]
+        known = self.pieces_of(chain.from_iterable(words))
+        cuts = []
+        for example, (left, right), all_words in zip(examples, contexts, words, strict=True):
+            counts = [len(known[word]) for word in example.words]
+            windows = windows_of(
+                sum(len(known[word]) for word in left),
+                sum(counts),
+                sum(len(known[word]) for word in right),
+                capacity=self._capacity,
+                context=self._context,
+                overlap=self._overlap,
+            )
+            pieces = list(chain.from_iterable([known[word] for word in all_words]))
+            cuts.append(_Cut(pieces, counts, windows))
+        return cuts
+
+    def _context_of(self, example: Example) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The context words that can be needed, given that each has at least one piece."""
+        room, left, right = self._context, example.left, example.right
+        from_left = min(len(left), max(room // 2, room - len(right)))
+        from_right = min(len(right), max(room - room // 2, room - len(left)))
+        return left[len(left) - from_left :], right[:from_right]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        # A row without any piece (possible where a model has no special ones) reads padding.
+        width = max(1, int(lengths.max(initial=0)))
+        mask = np.arange(width) < lengths[:, None]
+        ids = np.full(mask.shape, self._special.padding, dtype=np.int64)
+        ids[mask] = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+        mask[:, 0] = True
+        return ids, mask
+
+    def _places(self, cuts: Sequence[_Cut], width: int) -> np.ndarray:
+        """Where each own piece stands in the rows, from the window that keeps it."""
+        windows = [window for cut in cuts for window in cut.windows]
+        offset = len(self._special.prefix)
+        places = [
+            np.arange(window.kept_start, window.kept_end) + (row * width + offset - window.start)
+            for row, window in enumerate(windows)
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *places])

