@@ -1,0 +1,75 @@
+"""README.md of a run: the model card, written from what is known and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spandet.training.progress import clock
+from spandet.training.report import REPORT
+from spandet.training.summary import Row, Summary, versions
+
+CARD = "README.md"
+
+_HEADER = """\
+---
+library_name: spandet
+pipeline_tag: token-classification
+tags:
+- named-entity-recognition
+- nested-ner
+---"""
+
+_USE = """\
+```python
+import spandet
+
+recognizer = spandet.Recognizer.from_pretrained(".")
+document = recognizer("Some text.")
+```"""
+
+
+def model_card(summary: Summary) -> str:
+    """Markdown with the header that model hubs read."""
+    detector = summary.recipe.to_values()["detector"]["name"]
+    state = summary.state
+    run = (
+        f"{state.epoch} epochs, {state.step:,} steps in {clock(state.seconds)}; epoch "
+        f"{state.best} was kept. Seed {summary.recipe.training.seed}, "
+        f"{summary.parameters:,} parameters. [How it went]({REPORT})."
+    )
+    parts = [
+        _HEADER,
+        f"# A {detector} model for {_listed(summary.labels)}",
+        "Finds named entities, nested and overlapping ones included:",
+        _USE,
+        *_scores(summary),
+        "## Training",
+        run,
+        *(f"Note: {warning}." for warning in summary.warnings),
+        "Decoding: " + ", ".join(f"{key} {value}" for key, value in summary.decoding.items()) + ".",
+        _markdown(summary.data_rows()),
+        f"```toml\n{summary.recipe.to_toml()}```",
+        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(labels: Sequence[str]) -> str:
+    shown = ", ".join(labels[:8])
+    return f"{shown} and {len(labels) - 8} more labels" if len(labels) > 8 else shown
+
+
+def _scores(summary: Summary) -> list[str]:
+    if summary.scores is None:
+        return ["No dev data were given, so nothing is known about its quality."]
+    how = (
+        "Exact spans and labels on the dev data, which also chose the epoch and the decoding "
+        "thresholds: expect a little less on other data."
+    )
+    return ["## Scores", how, _markdown(summary.score_rows())]
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    head, *body = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    lines = [head, [":---", *["---:"] * (len(head) - 1)], *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,167 @@
+"""What a run learns from and is measured on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+
+from spandet.encoding import Example
+from spandet.errors import FormatError, UsageError
+from spandet.formats import Corpus, read
+from spandet.recognizer import Recognizer
+from spandet.text import Document, WordRow
+
+
+@dataclass(frozen=True)
+class Split:
+    """The documents of one side, and how to tell whether they are the same another time."""
+
+    name: str
+    """The file's name without its folders, which are nobody's business."""
+    documents: tuple[Document, ...]
+    content: str
+    """A digest of texts, sentences and entities."""
+    file_sha256: str | None
+    """Of the file as it is, where there is one."""
+    left_out: tuple[str, ...] = ()
+    """What cannot be learnt, in words."""
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences there are."""
+        return sum(len(document.sentences) for document in self.documents)
+
+    @property
+    def entities(self) -> int:
+        """How many entities there are."""
+        return sum(len(document.entities) for document in self.documents)
+
+    @property
+    def labels(self) -> set[str]:
+        """All labels that occur."""
+        return {entity.label for document in self.documents for entity in document.entities}
+
+
+Documents = Split | Corpus | Iterable[Document] | str | PathLike[str]
+"""What `train` takes as data: what `load` or `read` gave, documents, or a path to read."""
+
+
+def load(source: Documents, *, limit: int | None = None) -> Split:
+    """Read everything, or the first `limit` sentences."""
+    if isinstance(source, Split):
+        return source
+    corpus = read(source) if isinstance(source, str | PathLike) else source
+    documents = tuple(corpus if limit is None else _first_sentences(corpus, limit))
+    path = Path(corpus.source.path) if isinstance(corpus, Corpus) else None
+    name = path.name if path else "documents in memory"
+    return Split(
+        name=name if limit is None else f"{name} (the first {limit:,} sentences)",
+        documents=documents,
+        content=_content(documents),
+        file_sha256=_file_sha256(path) if path and path.is_file() else None,
+    )
+
+
+def _first_sentences(documents: Iterable[Document], limit: int) -> Iterator[Document]:
+    left = limit
+    for document in documents:
+        if left <= 0:
+            return
+        yield document if len(document.sentences) <= left else _cut(document, left)
+        left -= len(document.sentences)
+
+
+def _cut(document: Document, sentences: int) -> Document:
+    """The document up to the end of a sentence, with the entities that lie before it."""
+    own = document.sentences[:sentences]
+    end = max((sentence.span.end for sentence in own if sentence.span), default=0)
+    entities = tuple(entity for entity in document.entities if entity.span.end <= end)
+    return replace(document, text=document.text[:end], entities=entities, own_sentences=own)
+
+
+def _content(documents: Iterable[Document]) -> str:
+    digest = hashlib.sha256()
+    for document in documents:
+        entities = [(entity.pieces, entity.label) for entity in document.entities]
+        sentences = [(s.words, s.starts, s.tags, s.before, s.after) for s in document.sentences]
+        facts = repr((document.text, entities, sentences))
+        digest.update(facts.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def learnable(split: Split) -> Split:
+    """The split with only those entities that are a run of whole words of one sentence.
+
+    Raises:
+        UsageError: nothing is left to learn from.
+    """
+    if not any(sentence.words for d in split.documents for sentence in d.sentences):
+        raise UsageError(f"the training data ({split.name}) have no sentences")
+    cut, gaps = 0, 0
+    documents = []
+    for document in split.documents:
+        whole = tuple(entity for entity in document.entities if not entity.fragments)
+        gaps += len(document.entities) - len(whole)
+        # Sentences are named, so that raw text is not split again for each look at it.
+        aligned = _aligned(replace(document, entities=whole, own_sentences=document.sentences))
+        cut += len(whole) - len(aligned.entities)
+        documents.append(aligned)
+    left_out = [
+        f"{count:,} of {split.entities:,} entities {why} and cannot be learnt"
+        for count, why in ((cut, "cut words or leave their sentence"), (gaps, "have gaps"))
+        if count
+    ]
+    if cut + gaps == split.entities:
+        found = f" that can be learnt: {'; '.join(left_out)}" if left_out else ""
+        raise UsageError(f"the training data ({split.name}) have no entity{found}")
+    return replace(split, documents=tuple(documents), left_out=tuple(left_out))
+
+
+def _aligned(document: Document) -> Document:
+    if _fits(document):
+        return document
+    fitting = [e for e in document.entities if _fits(replace(document, entities=(e,)))]
+    return replace(document, entities=tuple(fitting))
+
+
+def _fits(document: Document) -> bool:
+    try:
+        for _ in document.rows():
+            pass
+    except FormatError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class TrainingSentences:
+    """Sentences as the encoder reads them, each with its entities; those without words are out."""
+
+    examples: Sequence[Example]
+    rows: Sequence[WordRow]
+    sizes: Sequence[int]
+    """Pieces per sentence."""
+
+    @classmethod
+    def of(cls, recognizer: Recognizer, documents: Iterable[Document]) -> TrainingSentences:
+        """The sentences of `learnable` documents."""
+        pairs = [
+            (example, row)
+            for document in documents
+            for example, row in zip(recognizer.examples_of(document), document.rows(), strict=True)
+            if row.words
+        ]
+        examples = [example for example, _ in pairs]
+        sizes = recognizer.encoder.sizes(examples)
+        return cls(examples, [row for _, row in pairs], sizes)
+
+    def __len__(self) -> int:
+        return len(self.rows)

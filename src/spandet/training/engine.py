@@ -1,0 +1,154 @@
+"""From losses to better weights, on whatever hardware and however many processes there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from hashlib import blake2b
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
+from torch import Generator
+
+from spandet.encoding import EncoderBatch
+from spandet.errors import ConfigError
+from spandet.recognizer import Recognizer
+from spandet.tensors import GoldSpans
+from spandet.training.checkpoint import Learner
+from spandet.training.objective import BatchLoss, Objective, over_processes
+from spandet.training.optimizer import build_optimizer, set_learning_rates
+from spandet.training.settings import TrainingSettings
+
+
+def build_accelerator(settings: TrainingSettings) -> Accelerator:
+    """The processes and devices that the launcher gave us; alone, the best device there is."""
+    # Which parameters a batch does not touch (a frozen transformer, say) differs between batches.
+    unused = DistributedDataParallelKwargs(find_unused_parameters=True)
+    return Accelerator(
+        mixed_precision=_precision(settings.precision),
+        # Without this, processes on a machine that has only a CPU would not find each other.
+        cpu=not torch.accelerator.is_available(),
+        kwargs_handlers=[unused],
+    )
+
+
+def _precision(wanted: str) -> str:
+    if wanted == "fp16" and not torch.accelerator.is_available():
+        raise ConfigError("[training] precision: fp16 needs a GPU, and there is none; try auto")
+    if wanted != "auto":
+        return "no" if wanted == "fp32" else wanted
+    if not torch.cuda.is_available():
+        return "no"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+
+
+class Engine:
+    """The model, its optimizer, and the machinery of accelerate around them."""
+
+    def __init__(
+        self, recognizer: Recognizer, settings: TrainingSettings, accelerator: Accelerator
+    ) -> None:
+        self._settings = settings
+        self._accelerator = accelerator
+        objective = Objective(recognizer.encoder, recognizer.detector).to(accelerator.device)
+        pretrained = [parameter for _, parameter in recognizer.encoder.pretrained_parameters()]
+        optimizer = build_optimizer(objective, pretrained, settings)
+        self.learner = Learner(recognizer.modules(), optimizer)
+        self._objective, self._optimizer = accelerator.prepare(objective, optimizer)
+
+    @property
+    def process(self) -> int:
+        """Which of the processes this is."""
+        return int(self._accelerator.process_index)
+
+    @property
+    def processes(self) -> int:
+        """How many share the work."""
+        return int(self._accelerator.num_processes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where this process computes."""
+        return torch.device(self._accelerator.device)
+
+    def begin_step(self, *, step: int, at: float) -> None:
+        """Set what a step depends on: chance by its number, learning rates by the epochs done."""
+        # Dropout knows only the global generator. It is set for every step, so that a resumed run
+        # meets the same chance without having to remember any.
+        _seed(_number(self._settings.seed, step, self.process), self.device)
+        set_learning_rates(self._optimizer, self._settings, at)
+        self._objective.train()
+
+    def portion(self, *, last: bool) -> AbstractContextManager[None]:
+        """Around each batch of a step: processes exchange gradients only in the last one."""
+        none: AbstractContextManager[None] = nullcontext()
+        return none if last else self._accelerator.no_sync(self._objective)
+
+    def loss(
+        self,
+        batch: EncoderBatch,
+        gold: GoldSpans,
+        chance: Sequence[Generator],
+        *,
+        counted: bool,
+        ending: bool,
+    ) -> BatchLoss:
+        """The loss of this process's part, divided by the counts of all processes."""
+        device = self.device
+        on_device = GoldSpans(gold.spans.to(device), gold.labels.to(device), gold.mask.to(device))
+        losses = self._objective(batch.to(device), on_device, chance)
+        return over_processes(losses, self._accelerator, counted=counted, ending=ending)
+
+    def backward(self, loss: BatchLoss, *, share: float) -> None:
+        """Add the gradient of a batch, which is `share` of the step."""
+        self._accelerator.backward(loss.objective * share)
+
+    def update(self) -> float:
+        """Change the weights; gives the gradient's length. Nothing changes if that is no number."""
+        longest = self._settings.clip or math.inf
+        clipped = self._accelerator.clip_grad_norm_(self._objective.parameters(), longest)
+        length = float(clipped)
+        # In fp16 such a step is normal: the scaler skips it and goes on with smaller numbers.
+        if math.isfinite(length) or self._accelerator.scaler is not None:
+            self._optimizer.step()
+        self._optimizer.zero_grad()
+        return length if self._accelerator.scaler is None else 0.0
+
+    @property
+    def learning_rates(self) -> dict[str, float]:
+        """The present ones, by the part that they are for."""
+        groups = self._optimizer.param_groups
+        return {"encoder" if g["pretrained"] else "other": g["lr"] for g in groups}
+
+    @property
+    def scaler(self) -> dict[str, Any] | None:
+        """What fp16 arithmetic must remember."""
+        scaler = self._accelerator.scaler
+        return None if scaler is None else scaler.state_dict()
+
+    @scaler.setter
+    def scaler(self, state: dict[str, Any] | None) -> None:
+        if state is not None and self._accelerator.scaler is not None:
+            self._accelerator.scaler.load_state_dict(state)
+
+
+def _seed(number: int, device: torch.device) -> None:
+    """As torch.manual_seed, which would note each call for a GPU that may appear one day."""
+    torch.default_generator.manual_seed(number)
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(number)
+
+
+def _number(*keys: int) -> int:
+    """63 bits that depend on the keys."""
+    digest = blake2b(" ".join(map(str, keys)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
+
+
+def end_processes() -> None:
+    """Let the other processes go; the last thing that a program does."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

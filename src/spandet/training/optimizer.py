@@ -1,0 +1,88 @@
+"""AdamW in four groups of parameters, and learning rates as a function of how far the run is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+
+from spandet.training.settings import TrainingSettings
+
+
+def build_optimizer(
+    modules: nn.Module, pretrained: Iterable[nn.Parameter], settings: TrainingSettings
+) -> AdamW:
+    """An optimizer for all parameters that may learn.
+
+    Vectors and scalars (biases, norms) are not decayed. Each group remembers its highest learning
+    rate as `peak_lr` and whether it belongs to the pretrained part.
+    """
+    ids = {id(parameter) for parameter in pretrained}
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for parameter in modules.parameters():
+        if parameter.requires_grad:
+            key = (id(parameter) in ids, parameter.ndim >= 2)
+            groups.setdefault(key, []).append(parameter)
+    # Fused is several times faster than the plain loop on a CPU, and gives the same.
+    return AdamW(
+        [
+            {
+                "params": members,
+                "pretrained": is_pretrained,
+                "peak_lr": settings.encoder_lr if is_pretrained else settings.lr,
+                "weight_decay": settings.weight_decay if decays else 0.0,
+            }
+            for (is_pretrained, decays), members in groups.items()
+        ],
+        lr=0.0,
+        betas=settings.betas,
+        eps=settings.eps,
+        fused=all(p.device.type in {"cpu", "cuda"} for p in modules.parameters()),
+    )
+
+
+def set_learning_rates(optimizer: Optimizer, settings: TrainingSettings, at: float) -> None:
+    """Give each group its learning rate.
+
+    Args:
+        optimizer: From `build_optimizer`.
+        settings: Shape and height of the schedule.
+        at: Epochs done, with fractions. What is frozen at first starts its schedule afterwards.
+    """
+    for group in optimizer.param_groups:
+        start = settings.frozen_epochs if group["pretrained"] else 0
+        length = settings.epochs - start
+        done = (at - start) / length if length > 0 else 0.0
+        group["lr"] = group["peak_lr"] * share_of_peak(done, settings) if done >= 0 else 0.0
+
+
+def share_of_peak(done: float, settings: TrainingSettings) -> float:
+    """The part of its highest value that a rate has when `done` (0 to 1) of the run is over."""
+    if done < settings.warmup:
+        return done / settings.warmup
+    if settings.schedule == "constant" or settings.warmup == 1:
+        return 1.0
+    rest = (1 - done) / (1 - settings.warmup)
+    return rest if settings.schedule == "linear" else (1 - math.cos(math.pi * rest)) / 2
+
+
+def state_of(optimizer: Optimizer, names: Mapping[nn.Parameter, str]) -> dict[str, Tensor]:
+    """What the optimizer remembers of each parameter, as `parameter/what`."""
+    return {
+        f"{name}/{what}": value
+        for parameter, name in names.items()
+        for what, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def restore(
+    optimizer: Optimizer, state: Mapping[str, Tensor], names: Mapping[nn.Parameter, str]
+) -> None:
+    """Make the optimizer remember what `state_of` gave."""
+    by_name = {name: parameter for parameter, name in names.items()}
+    for key, value in state.items():
+        name, _, what = key.rpartition("/")
+        parameter = by_name[name]
+        optimizer.state[parameter][what] = value.to(parameter.device)

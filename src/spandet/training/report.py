@@ -1,0 +1,144 @@
+"""report.html: how a run went, on one page that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from spandet.page import page
+from spandet.text import Document
+from spandet.training.curves import STYLE, Point, curves
+from spandet.training.log import LOG
+from spandet.training.progress import clock
+from spandet.training.summary import Row, Summary, percent, versions
+from spandet.viewing import comparison_to_html
+
+REPORT = "report.html"
+
+_EXAMPLES = 12
+_STYLE = """
+table { font-variant-numeric: tabular-nums; } th { color: var(--soft); font-weight: 500; }
+iframe { width: 100%; height: 42rem; border: 1px solid var(--line); border-radius: 6px; }
+pre { background: var(--panel); padding: 1rem; border-radius: 6px; overflow-x: auto; }
+"""
+
+
+def report_page(summary: Summary, folder: Path) -> str:
+    """The page; steps of the loss are read from the run's log."""
+    parts = [
+        f'<p class="soft">{escape(headline(summary))}</p>',
+        *(f"<p>⚠ {escape(warning)}</p>" for warning in summary.warnings),
+        _section("Loss", _loss_curves(summary, folder)),
+        _section("F1 on dev", _dev_curves(summary)),
+        _section("Epochs", _epochs(summary)),
+        _section("Labels on dev", _table(summary.score_rows())),
+        _section("Examples from dev: gold and predicted", _examples(summary)),
+        _section("Decoding" + (", tuned on dev" if summary.dev else ""), _decoding(summary)),
+        _section("Data", _table(summary.data_rows())),
+        _section("Recipe", f"<pre>{escape(summary.recipe.to_toml())}</pre>"),
+        _section("Versions", _table([("package", "version"), *versions().items()])),
+    ]
+    return page(title="Training report", body="\n".join(parts), style=STYLE + _STYLE)
+
+
+def headline(summary: Summary) -> str:
+    """The run in one line."""
+    state = summary.state
+    facts = [
+        summary.scores.title if summary.scores else "no dev data",
+        f"epoch {state.best} of {state.epoch}",
+        f"{state.step:,} steps in {clock(state.seconds)}",
+        f"seed {summary.recipe.training.seed}",
+    ]
+    return " · ".join(facts)
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>\n{body}</section>" if body else ""
+
+
+def _loss_curves(summary: Summary, folder: Path) -> str:
+    logged = _logged_steps(folder)
+    points: list[tuple[float, dict[str, float]]] = (
+        [(line["step"], line["losses"]) for line in logged]
+        if len(logged) > 1
+        else [(record.step, record.losses) for record in summary.state.history]
+    )
+    names = list(points[0][1]) if points else []
+    series: dict[str, Sequence[Point]] = {
+        name: [(step, losses[name]) for step, losses in points] for name in names
+    }
+    if len(names) > 1:
+        series = {"sum": [(step, sum(losses.values())) for step, losses in points], **series}
+    return curves(series, across="step", title="Loss by step")
+
+
+def _logged_steps(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["kind"] == "step"]
+
+
+def _dev_curves(summary: Summary) -> str:
+    scored = [(record.epoch, record.dev) for record in summary.state.history if record.dev]
+    series = {
+        "F1": [(float(epoch), 100 * dev.f1) for epoch, dev in scored],
+        "precision": [(float(epoch), 100 * dev.precision) for epoch, dev in scored],
+        "recall": [(float(epoch), 100 * dev.recall) for epoch, dev in scored],
+    }
+    return curves(series, across="epoch", title="Precision, recall and F1 on dev by epoch")
+
+
+def _epochs(summary: Summary) -> str:
+    rows: list[Row] = [("epoch", "step", "loss", "P", "R", "F1", "sentences/s", "time")]
+    for record in summary.state.history:
+        dev = record.dev
+        scores = [percent(x) for x in (dev.precision, dev.recall, dev.f1)] if dev else [""] * 3
+        best = " (best)" if record.epoch == summary.state.best else ""
+        rows.append(
+            (
+                f"{record.epoch}{best}",
+                f"{record.step:,}",
+                f"{sum(record.losses.values()):.4f}",
+                *scores,
+                f"{record.sentences_per_second:.1f}",
+                clock(record.seconds),
+            )
+        )
+    return _table(rows)
+
+
+def _examples(summary: Summary) -> str:
+    if summary.dev is None:
+        return ""
+    pairs = [
+        (gold, found)
+        for gold, found in zip(summary.dev.documents, summary.predicted, strict=True)
+        if gold.entities or found.entities
+    ]
+    if not pairs:
+        return ""
+    shown = comparison_to_html(_spread(pairs), title="Gold and predicted")
+    # A frame of its own, because the page inside has its own style and script.
+    return f'<iframe title="Gold and predicted" srcdoc="{escape(shown)}"></iframe>'
+
+
+def _spread(pairs: Sequence[tuple[Document, Document]]) -> list[tuple[Document, Document]]:
+    """A few, evenly taken from all."""
+    count = min(_EXAMPLES, len(pairs))
+    return [pairs[i * len(pairs) // count] for i in range(count)]
+
+
+def _decoding(summary: Summary) -> str:
+    return _table([("setting", "value"), *((k, str(v)) for k, v in summary.decoding.items())])
+
+
+def _table(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    head, *body = rows
+    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in body]
+    return f"<table>{''.join(lines)}</table>"

@@ -1,0 +1,241 @@
+"""A run from recipe and data to a model folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from spandet.errors import UsageError
+from spandet.evaluation import evaluate
+from spandet.formats.target import Target
+from spandet.recognizer import Recognizer
+from spandet.text import Document
+from spandet.training.card import CARD, model_card
+from spandet.training.checkpoint import (
+    CHECKPOINT,
+    check_identity,
+    read_checkpoint,
+    remove_checkpoint,
+)
+from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
+from spandet.training.engine import Engine, build_accelerator
+from spandet.training.interruption import Interruption
+from spandet.training.keeper import Keeper, save_model
+from spandet.training.log import LOG, Log
+from spandet.training.loop import Loop
+from spandet.training.progress import Screen
+from spandet.training.recipe import Recipe
+from spandet.training.report import REPORT, headline, report_page
+from spandet.training.state import RunState
+from spandet.training.summary import RUN, Summary
+
+RECIPE = "recipe.toml"
+
+_OURS = (RECIPE, CHECKPOINT, LOG, RUN, "config.json", "model.safetensors")
+
+_logger = logging.getLogger("spandet")
+
+
+def train(
+    recipe: str | PathLike[str] | Recipe,
+    train: Documents,
+    dev: Documents | None = None,
+    *,
+    out: str | PathLike[str],
+    overrides: Iterable[str] = (),
+    resume: bool = False,
+    progress: bool = True,
+) -> Recognizer:
+    """Train a recognizer and write its folder: model, log, report and model card.
+
+    Args:
+        recipe: A TOML file, or what `Recipe.load` gave.
+        train: What to learn from.
+        dev: What chooses the best epoch and the thresholds. Without it the last epoch is kept.
+        out: A folder that holds no run yet, or the one to resume.
+        overrides: Assignments such as `training.epochs=3`.
+        resume: Go on from the checkpoint in `out`. The result is that of a run never stopped.
+        progress: Show on stderr how it goes.
+
+    Returns:
+        The best recognizer, as `Recognizer.from_pretrained(out)` gives it.
+
+    Raises:
+        SpandetError: the recipe or the data cannot be used, or the run cannot go on.
+    """
+    resolved = _resolved(recipe, overrides)
+    folder = Path(out)
+    _check_folder(folder, resume=resume)
+    accelerator = build_accelerator(resolved.training)
+    accelerator.wait_for_everyone()  # all have looked before one of them writes
+    run = _Run(
+        recipe=resolved,
+        train=learnable(load(train)),
+        dev=None if dev is None else load(dev),
+        folder=folder,
+        accelerator=accelerator,
+        screen=Screen(silent=not (progress and accelerator.is_main_process)),
+    )
+    with _own_chance():
+        if resume and run.is_over():
+            run.screen.note(f"the run in {folder} is complete already")
+        else:
+            run.execute(resume=resume)
+        accelerator.wait_for_everyone()
+        return Recognizer.from_pretrained(folder)
+
+
+def _resolved(recipe: str | PathLike[str] | Recipe, overrides: Iterable[str]) -> Recipe:
+    if isinstance(recipe, Recipe):
+        return recipe.changed(overrides)
+    return Recipe.load(recipe, overrides)
+
+
+def _check_folder(folder: Path, *, resume: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; give a folder for the run")
+    if resume and not (folder / RECIPE).exists():
+        raise UsageError(f"there is no run in {folder} to resume")
+    if not resume and any((folder / name).exists() for name in _OURS):
+        raise UsageError(
+            f"{folder} holds a run already: resume it (--resume) or name another folder"
+        )
+
+
+def _own_chance() -> AbstractContextManager[None]:
+    """Inside, torch's global generators may be set; outside, nobody notices."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    return torch.random.fork_rng(devices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    recipe: Recipe
+    train: Split
+    dev: Split | None
+    folder: Path
+    accelerator: Accelerator
+    screen: Screen
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for the run to be the same."""
+        return {
+            **self.recipe.to_values(),
+            "train data": self.train.content,
+            "dev data": self.dev.content if self.dev else None,
+        }
+
+    def is_over(self) -> bool:
+        """Has it been brought to its end before? If so, it must have been this one."""
+        path = self.folder / RUN
+        if not path.exists() or (self.folder / CHECKPOINT).exists():
+            return False
+        known = json.loads(path.read_text(encoding="utf-8"))
+        check_identity(known["identity"], self.identity())
+        return True
+
+    def execute(self, *, resume: bool) -> None:
+        """Train, choose the best epoch, tune, and write everything down."""
+        saved = self._saved() if resume else None
+        warnings = [*self.train.left_out, *self._unknown_labels()]
+        if self.accelerator.is_main_process:
+            for warning in warnings:
+                _logger.warning(warning)
+            self._write(RECIPE, self.recipe.to_toml())
+        state = self._learn(saved)
+        if self.accelerator.is_main_process:
+            self._finish(state, tuple(warnings))
+
+    def _unknown_labels(self) -> list[str]:
+        if self.dev is None:
+            return []
+        unknown = self.dev.labels - self.train.labels
+        lost = sum(e.label in unknown for d in self.dev.documents for e in d.entities)
+        names = ", ".join(sorted(unknown))
+        return (
+            [f"dev has {lost:,} entities with labels that train lacks ({names}): they are misses"]
+            if unknown
+            else []
+        )
+
+    def _learn(self, saved: tuple[dict[str, Tensor], RunState] | None) -> RunState:
+        settings = self.recipe.training
+        torch.manual_seed(settings.seed)
+        recognizer = Recognizer.build(self.recipe.model, self.train.documents)
+        engine = Engine(recognizer, settings, self.accelerator)
+        state = RunState(identity=self.identity())
+        if saved is not None:
+            tensors, state = saved
+            engine.learner.restore(tensors)
+            engine.scaler = state.scaler
+        log = self._log(state) if self.accelerator.is_main_process else None
+        with log or nullcontext(), Interruption() as interruption, self.screen:
+            Loop(
+                recognizer=recognizer,
+                engine=engine,
+                sentences=TrainingSentences.of(recognizer, self.train.documents),
+                dev=self.dev.documents if self.dev else None,
+                settings=settings,
+                state=state,
+                keeper=Keeper(self.folder, recognizer, engine.learner, log),
+                screen=self.screen,
+                interruption=interruption,
+            ).run()
+        return state
+
+    def _saved(self) -> tuple[dict[str, Tensor], RunState] | None:
+        if not (self.folder / CHECKPOINT).exists():
+            self.screen.note("no checkpoint had been written: starting from the beginning")
+            return None
+        tensors, state = read_checkpoint(self.folder / CHECKPOINT)
+        check_identity(state.identity, self.identity())
+        self.screen.note(f"resuming in epoch {state.epoch + 1} after step {state.step}")
+        return tensors, state
+
+    def _log(self, state: RunState) -> Log:
+        wants_board = self.recipe.training.tensorboard
+        return Log(self.folder, size=state.log_bytes, step=state.step, tensorboard=wants_board)
+
+    def _finish(self, state: RunState, warnings: tuple[str, ...]) -> None:
+        recognizer = Recognizer.from_pretrained(self.folder)
+        recognizer.modules().to(self.accelerator.device)
+        predicted: list[Document] = []
+        if self.dev is not None:
+            self.screen.note("tuning thresholds on dev")
+            recognizer.decoding = self.recipe.model.decoding  # not what a killed run has tuned
+            recognizer.decoding = recognizer.tune(self.dev.documents)
+            predicted = list(recognizer.predict(self.dev.documents))
+        save_model(recognizer, self.folder)
+        summary = Summary(
+            recipe=self.recipe,
+            state=state,
+            train=self.train,
+            dev=self.dev,
+            labels=recognizer.labels,
+            parameters=sum(p.numel() for p in recognizer.modules().parameters()),
+            warnings=warnings,
+            scores=evaluate(self.dev.documents, predicted) if self.dev else None,
+            decoding=recognizer.decoding.model_dump(mode="json"),
+            predicted=predicted,
+        )
+        self._write(REPORT, report_page(summary, self.folder))
+        self._write(CARD, model_card(summary))
+        self._write(RUN, json.dumps(summary.to_json(), indent=2, ensure_ascii=False) + "\n")
+        # Last: until here, the run can be resumed and brought to its end.
+        remove_checkpoint(self.folder / CHECKPOINT)
+        self.screen.note(f"{headline(summary)}\nmodel and report: {self.folder}")
+
+    def _write(self, name: str, text: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with Target(str(self.folder / name)).text() as stream:
+            stream.write(text)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from itertools import chain
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spandet.training.batches import batches, part_of
+from spandet.training.settings import TrainingSettings
+
+SIZES = st.lists(st.integers(1, 300), max_size=300)
+BUDGETS = st.builds(
+    TrainingSettings,
+    seed=st.integers(0, 5),
+    batch_sentences=st.integers(1, 9),
+    batch_pieces=st.integers(1, 400),
+)
+
+
+@settings(deadline=None)
+@given(SIZES, BUDGETS, st.integers(0, 3))
+def test_every_sentence_is_in_exactly_one_batch(
+    sizes: list[int], budget: TrainingSettings, epoch: int
+) -> None:
+    plan = batches(sizes, epoch=epoch, settings=budget)
+
+    assert sorted(chain.from_iterable(plan)) == list(range(len(sizes)))
+
+
+@settings(deadline=None)
+@given(SIZES, BUDGETS)
+def test_only_a_single_sentence_may_break_the_budget(
+    sizes: list[int], budget: TrainingSettings
+) -> None:
+    for batch in batches(sizes, epoch=0, settings=budget):
+        assert 1 <= len(batch) <= budget.batch_sentences
+        padded = len(batch) * max(sizes[i] for i in batch)
+        assert padded <= budget.batch_pieces or len(batch) == 1
+
+
+@settings(deadline=None)
+@given(SIZES, BUDGETS, st.integers(1, 4))
+def test_the_parts_of_a_batch_are_the_batch(
+    sizes: list[int], budget: TrainingSettings, processes: int
+) -> None:
+    for batch in batches(sizes, epoch=0, settings=budget):
+        parts = [part_of(batch, process=p, processes=processes) for p in range(processes)]
+        assert sorted(chain.from_iterable(parts)) == sorted(batch)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_seed_and_epoch_decide() -> None:
+    sizes = [i % 37 + 1 for i in range(500)]
+    first = TrainingSettings(seed=1, batch_sentences=8)
+    plan = batches(sizes, epoch=0, settings=first)
+
+    assert batches(sizes, epoch=0, settings=first) == plan
+    assert batches(sizes, epoch=1, settings=first) != plan
+    assert batches(sizes, epoch=0, settings=first.model_copy(update={"seed": 2})) != plan
+
+
+def test_sentences_of_similar_length_meet() -> None:
+    sizes = [i * 7919 % 100 + 1 for i in range(5000)]
+    plan = batches(sizes, epoch=0, settings=TrainingSettings(batch_sentences=16))
+    padded = sum(len(batch) * max(sizes[i] for i in batch) for batch in plan)
+
+    assert padded < 1.06 * sum(sizes)  # in random batches it is 1.8

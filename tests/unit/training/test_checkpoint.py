@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import errno
+import resource
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW
+
+from spandet.errors import UsageError
+from spandet.training.checkpoint import (
+    CHECKPOINT,
+    Learner,
+    check_identity,
+    read_checkpoint,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from spandet.training.errors import TrainingError
+from spandet.training.state import DevScore, EpochRecord, RunState
+
+
+class Tied(nn.Module):
+    """Two names for one weight, as language models have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.outer = nn.Linear(3, 3)
+        self.outer.weight = self.inner.weight
+        self.register_buffer("count", torch.tensor(7))
+
+
+def learner(seed: int = 0) -> Learner:
+    torch.manual_seed(seed)
+    model = Tied()
+    optimizer = AdamW(model.parameters(), fused=True)
+    model.outer(model.inner(torch.ones(1, 3))).sum().backward()
+    optimizer.step()
+    return Learner(model, optimizer)
+
+
+def state(step: int = 3) -> RunState:
+    record = EpochRecord(
+        epoch=1,
+        step=2,
+        losses={"filter": 0.1 + 0.2},
+        dev=DevScore(precision=1 / 3, recall=1, f1=0.5),
+        sentences_per_second=1.5,
+        seconds=2.0,
+    )
+    identity = {"training": {"lr": 0.1}, "train data": "abc"}
+    return RunState(identity=identity, step=step, history=[record], best=1)
+
+
+def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
+
+
+def test_it_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    first, other = learner(0), learner(1)
+    write_checkpoint(tmp_path / CHECKPOINT, first, state())
+
+    tensors, found = read_checkpoint(tmp_path / CHECKPOINT)
+    other.restore(tensors)
+
+    assert found == state()
+    assert found.best_f1 == 0.5
+    assert equal(other.tensors(), first.tensors())
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+@pytest.mark.parametrize("broken", ["fsync", "save"])
+def test_a_full_disk_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / CHECKPOINT
+    write_checkpoint(path, learner(0), state(step=3))
+    before = path.read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = "os.fsync" if broken == "fsync" else "spandet.training.checkpoint.save_file"
+    monkeypatch.setattr(target, full)
+    with pytest.raises(TrainingError, match=r"No space left on device; the one before it is int"):
+        write_checkpoint(path, learner(1), state(step=4))
+
+    assert path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may grow beyond a few hundred bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_what_the_system_says_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"cannot write the checkpoint .*File too large"):
+        write_checkpoint(tmp_path / CHECKPOINT, learner(), state())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_save_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".checkpoint.part" / ".tmpAbc123"
+    for clean in (partial(write_checkpoint, learner=learner(), state=state()), remove_checkpoint):
+        left.parent.mkdir()
+        left.write_bytes(b"half a checkpoint")
+        clean(tmp_path / CHECKPOINT)
+        assert not left.parent.exists()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / CHECKPOINT
+    with pytest.raises(UsageError, match=r"has no checkpoint to resume from"):
+        read_checkpoint(path)
+    path.write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=r"is not a checkpoint of spandet"):
+        read_checkpoint(path)
+
+
+def test_another_run_is_named() -> None:
+    known = {"training": {"lr": 0.1, "epochs": 3}, "train data": "abc"}
+    check_identity(known, known)
+    other = {"training": {"lr": 0.2, "epochs": 3}, "train data": "abd"}
+
+    with pytest.raises(
+        UsageError, match=r"train data was abc, is abd; training\.lr was 0\.1, is 0\.2"
+    ):
+        check_identity(known, other)

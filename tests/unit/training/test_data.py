@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spandet.errors import UsageError
+from spandet.formats import read, write
+from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
+from spandet.training.data import TrainingSentences, learnable, load
+from strategies import raw_documents, worded_documents
+from training_toys import ToyRecognizer, documents
+
+
+def sentence(words: str, *entities: tuple[int, int]) -> WordRow:
+    return WordRow(words.split(), [Entity(WordSpan(a, b), "thing") for a, b in entities])
+
+
+def test_a_file_is_known_by_name_and_digest(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    write(documents(5), path)
+
+    from_path, from_corpus, from_memory = load(path), load(read(path)), load(documents(5))
+
+    assert from_path == from_corpus
+    assert from_path.name == "train.jsonl"
+    assert from_path.file_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert from_memory.file_sha256 is None
+    assert from_memory.content == from_path.content
+    assert (from_path.sentences, from_path.labels) == (5, {"thing", "pair"})
+
+
+def test_other_data_have_another_digest() -> None:
+    plain = Document.from_rows([sentence("a b c", (0, 1))])
+    others = [
+        Document.from_rows([sentence("a b d", (0, 1))]),
+        Document.from_rows([sentence("a b c", (0, 2))]),
+        Document.from_rows([sentence("a b", (0, 1)), sentence("c")]),
+        Document.from_rows([sentence("a b c", (0, 1)), sentence("")]),
+    ]
+    digests = {load([document]).content for document in [plain, *others]}
+
+    assert len(digests) == 5
+
+
+@given(st.lists(worded_documents(), max_size=4), st.integers(0, 9))
+def test_the_first_sentences_are_the_first(found: list[Document], limit: int) -> None:
+    rows = [row for document in found for row in document.rows()]
+    cut = [row for document in load(found, limit=limit).documents for row in document.rows()]
+
+    assert cut == rows[:limit]
+
+
+@settings(deadline=None)
+@given(st.lists(raw_documents() | worded_documents(), max_size=3))
+def test_what_is_learnable_can_be_counted_in_words(found: list[Document]) -> None:
+    split = load(found)
+    try:
+        clean = learnable(split)
+    except UsageError:
+        return
+    for before, after in zip(split.documents, clean.documents, strict=True):
+        kept = [entity for row in after.rows() for entity in row.entities]
+        assert len(kept) == len(after.entities)
+        assert not any(entity.fragments for entity in kept)
+        assert set(after.entities) <= set(before.entities)
+
+
+def test_what_cannot_be_learnt_is_counted() -> None:
+    text = "Anti-gene therapy works. It does."
+    spans = [CharSpan(0, 9), CharSpan(2, 9), CharSpan(18, 27)]  # fine, cuts a word, two sentences
+    pieces = (CharSpan(0, 9), CharSpan(18, 23))
+    entities = [Entity(span, "thing") for span in spans]
+    entities.append(Entity.from_fragments(pieces, "thing"))
+    own = Document.from_rows([sentence("Anti-gene therapy works."), sentence("It does.")])
+    document = Document(text, tuple(entities), own_sentences=own.sentences)
+
+    clean = learnable(load([document]))
+
+    assert clean.documents[0].entities == (entities[0],)
+    assert clean.left_out == (
+        "2 of 4 entities cut words or leave their sentence and cannot be learnt",
+        "1 of 4 entities have gaps and cannot be learnt",
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([], r"the training data \(documents in memory\) have no sentences"),
+        ([Document("")], r"have no sentences"),
+        ([Document.from_rows([sentence("a b c")])], r"have no entity$"),
+        (
+            [Document("abc", (Entity(CharSpan(0, 1), "thing"),))],
+            r"have no entity that can be learnt: 1 of 1 entities cut words",
+        ),
+    ],
+)
+def test_nothing_to_learn_from(found: list[Document], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        learnable(load(found))
+
+
+def test_sentences_without_words_are_not_trained_on() -> None:
+    document = Document.from_rows([sentence("a b", (0, 1)), sentence(""), sentence("c", (0, 1))])
+    found = TrainingSentences.of(ToyRecognizer(["thing"]), [document])
+
+    assert [row.words for row in found.rows] == [("a", "b"), ("c",)]
+    assert [example.words for example in found.examples] == [("a", "b"), ("c",)]
+    assert found.sizes == [2, 1]

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+import signal
+from threading import Thread
+
+import pytest
+
+from spandet.training.interruption import Interruption
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_noted(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with Interruption() as interruption:
+        assert interruption.signal == 0
+        os.kill(os.getpid(), number)
+        assert interruption.signal == number
+
+    assert signal.getsignal(number) == before
+
+
+def test_the_second_one_ends_at_once() -> None:
+    with Interruption(), pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_other_threads_may_train_too() -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        with Interruption() as interruption:
+            seen.append(interruption.signal)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert seen == [0]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from spandet.training.optimizer import (
+    build_optimizer,
+    restore,
+    set_learning_rates,
+    share_of_peak,
+    state_of,
+)
+from spandet.training.settings import TrainingSettings
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pretrained = nn.Sequential(nn.Embedding(5, 4), nn.LayerNorm(4))
+        self.head = nn.Linear(4, 2)
+        self.still = nn.Parameter(torch.ones(2, 2), requires_grad=False)
+
+
+def names(model: nn.Module) -> dict[nn.Parameter, str]:
+    return {parameter: name for name, parameter in model.named_parameters()}
+
+
+def test_groups_by_origin_and_decay() -> None:
+    model = Model()
+    settings = TrainingSettings(lr=0.5, encoder_lr=0.25, weight_decay=0.1)
+    optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
+    of = names(model)
+    groups = {
+        (group["peak_lr"], group["weight_decay"]): {of[p] for p in group["params"]}
+        for group in optimizer.param_groups
+    }
+
+    assert groups == {
+        (0.25, 0.1): {"pretrained.0.weight"},
+        (0.25, 0.0): {"pretrained.1.weight", "pretrained.1.bias"},
+        (0.5, 0.1): {"head.weight"},
+        (0.5, 0.0): {"head.bias"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("linear", [0.0, 0.5, 1.0, 0.5, 0.0]),
+        ("cosine", [0.0, 0.5, 1.0, 0.5, 0.0]),
+        ("constant", [0.0, 0.5, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_schedules(schedule: str, expected: list[float]) -> None:
+    settings = TrainingSettings.build({"schedule": schedule, "warmup": 0.2}, where="training")
+
+    shares = [share_of_peak(done, settings) for done in (0.0, 0.1, 0.2, 0.6, 1.0)]
+
+    assert shares == pytest.approx(expected)
+
+
+@given(
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from(["linear", "cosine", "constant"]),
+)
+def test_a_share_is_a_share(done: float, warmup: float, schedule: str) -> None:
+    settings = TrainingSettings.build({"schedule": schedule, "warmup": warmup}, where="training")
+
+    assert -1e-9 <= share_of_peak(done, settings) <= 1 + 1e-9
+
+
+def test_the_transformer_warms_up_when_it_thaws() -> None:
+    model = Model()
+    settings = TrainingSettings(
+        epochs=4, frozen_epochs=2, warmup=0.5, lr=1.0, encoder_lr=1.0, schedule="constant"
+    )
+    optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
+
+    def rates(at: float) -> dict[bool, float]:
+        set_learning_rates(optimizer, settings, at)
+        return {group["pretrained"]: group["lr"] for group in optimizer.param_groups}
+
+    assert rates(1.0) == {True: 0.0, False: 0.5}
+    assert rates(2.5) == {True: 0.5, False: 1.0}
+    assert rates(3.5) == {True: 1.0, False: 1.0}
+
+
+def test_what_was_never_touched_has_no_state() -> None:
+    model = Model()
+    settings = TrainingSettings()
+    optimizer = build_optimizer(model, (), settings)
+    model.head(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+
+    state = state_of(optimizer, names(model))
+
+    assert {key.split("/")[0] for key in state} == {"head.weight", "head.bias"}
+
+
+def test_restored_it_goes_on_as_before() -> None:
+    def learn(model: Model, optimizer: torch.optim.Optimizer, steps: range) -> None:
+        for step in steps:
+            set_learning_rates(optimizer, settings, at=step / 10)
+            optimizer.zero_grad()
+            indices = torch.tensor([step % 5])
+            model.head(model.pretrained(indices)).square().sum().backward()
+            optimizer.step()
+
+    settings = TrainingSettings(lr=0.1, encoder_lr=0.1, epochs=1)
+    torch.manual_seed(0)
+    model = Model()
+    optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
+    learn(model, optimizer, range(5))
+    twin = Model()
+    twin.load_state_dict(model.state_dict())
+    other = build_optimizer(twin, twin.pretrained.parameters(), settings)
+    kept = {key: value.clone() for key, value in state_of(optimizer, names(model)).items()}
+    restore(other, kept, names(twin))
+    learn(model, optimizer, range(5, 10))
+    learn(twin, other, range(5, 10))
+
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, twin.state_dict()[name]), name
