@@ -7,8 +7,18 @@ DEMO := runs/demo
 .PHONY: demo test check format dist clean
 .DELETE_ON_ERROR:
 
-demo: $(INSTALLED)  ## install, then the main job on embedded data
-	@$(BIN)/python examples/demo.py $(DEMO)
+demo: $(INSTALLED)  ## install, then the main job on embedded data: learn, find, look, score
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	$(BIN)/spandet generate --sentences 1500 --seed 1 --domain bio -o $(DEMO)/train.jsonl
+	$(BIN)/spandet generate --sentences 200 --seed 2 --domain bio -o $(DEMO)/dev.jsonl
+	$(BIN)/spandet stats $(DEMO)/train.jsonl
+	$(BIN)/spandet train recipes/demo/locate-and-label.toml --train $(DEMO)/train.jsonl --dev $(DEMO)/dev.jsonl --out $(DEMO)/model
+	$(BIN)/spandet generate --sentences 200 --seed 3 --domain bio -o $(DEMO)/test.jsonl
+	$(BIN)/spandet predict $(DEMO)/model $(DEMO)/test.jsonl -o $(DEMO)/predicted.jsonl
+	$(BIN)/spandet view $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl --limit 2
+	$(BIN)/spandet view $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl -o $(DEMO)/view.html
+	$(BIN)/spandet evaluate $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl
+	@echo && echo "Look at $(DEMO)/model/report.html and $(DEMO)/view.html in a browser."
 
 test: check  ## install, then every check and test
 	$(BIN)/pytest -q tests/golden tests/endtoend

@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from spandet.evaluation import compare, describe, evaluate
     from spandet.formats import Corpus, read, write
     from spandet.generation import generate
+    from spandet.recognizer import Recognizer
     from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan
+    from spandet.training import train
 
 __all__ = [
     "CharSpan",
     "Corpus",
     "Document",
     "Entity",
+    "Recognizer",
     "Sentence",
     "WordSpan",
     "compare",
@@ -23,6 +26,7 @@ __all__ = [
     "evaluate",
     "generate",
     "read",
+    "train",
     "write",
 ]
 
@@ -30,7 +34,9 @@ _HOMES = {
     "spandet.evaluation": ("compare", "describe", "evaluate"),
     "spandet.formats": ("Corpus", "read", "write"),
     "spandet.generation": ("generate",),
+    "spandet.recognizer": ("Recognizer",),
     "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan"),
+    "spandet.training": ("train",),
 }
 
 

@@ -5,6 +5,7 @@ SpandetError            a mistake that its message explains; users see it withou
 ├── MismatchError       two things that should belong together do not (gold and predicted, say)
 ├── ConfigError         a recipe or setting that cannot be used; names section and key
 ├── UsageError          an argument that cannot be used (an unknown format, an output that exists)
+├── TrainingError       a run that cannot go on (in spandet.training); nothing written is lost
 └── MissingExtraError   an optional dependency is not installed; names the command that does it
 """
 

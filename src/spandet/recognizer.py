@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 from pydantic import SerializeAsAny
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
 from spandet.chance import generator
@@ -21,6 +21,7 @@ from spandet.decoding import DecodingSettings, Found, decode
 from spandet.detectors import DETECTORS, Detector
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
+from spandet.formats.target import Target
 from spandet.tensors import GoldSpans, SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 
@@ -180,10 +181,10 @@ class Recognizer:
         self.encoder.save_files(place)
         settings = self.settings.model_copy(update={"decoding": self.decoding})
         config = {"labels": self.labels, **settings.model_dump(mode="json")}
-        (place / _CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-        draft = place / f".{_WEIGHTS}.part"
-        save_file(self.modules().state_dict(), draft)
-        draft.replace(place / _WEIGHTS)
+        with Target(str(place / _CONFIG)).text() as out:
+            out.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+        with Target(str(place / _WEIGHTS)).binary() as weights:
+            weights.write(save(self.modules().state_dict()))
 
     @classmethod
     def from_pretrained(cls, folder: str | PathLike[str]) -> Recognizer:

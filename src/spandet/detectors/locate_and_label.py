@@ -45,9 +45,9 @@ class LocateAndLabelSettings(Settings):
     """η: how strongly overlap weighs examples; 0: not at all (ablation: no soft examples)."""
     focal: Weight = 2.0
     """γ of the focal loss."""
-    negative_ratio: Weight = 5.0
-    """Negative seeds sampled per positive one."""
-    negative_extra: Annotated[int, Ge(0)] = 2
+    negative_ratio: Weight = 30.0
+    """Negative seeds sampled per positive one; with few, the near misses are hardly ever seen."""
+    negative_extra: Annotated[int, Ge(0)] = 30
     """Negatives sampled on top, so that sentences without entities teach something too."""
     inject_gold: bool = True
     """Train the heads on gold spans that no seed equals."""
@@ -82,13 +82,21 @@ class LocateAndLabelSettings(Settings):
     """On the inputs of all heads."""
 
 
+_FEW_NEGATIVES = {"negative_ratio": 5.0, "negative_extra": 2}
+
 PRESETS = {
     "paper": {
-        "detector": {"rescue_gold": False, "reduction": "sum", "pairing": "seed"},
+        "detector": {
+            **_FEW_NEGATIVES,
+            "rescue_gold": False,
+            "reduction": "sum",
+            "pairing": "seed",
+        },
         "decoding": {"threshold": 0.5, "crossing": "keep", "nms_decay": 0.9, "nms_overlap": 0.6},
     },
     "released-code": {
         "detector": {
+            **_FEW_NEGATIVES,
             "rescue_gold": False,
             "offset_activation": "sigmoid_n",
             "illegal": "discard",

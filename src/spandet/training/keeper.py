@@ -9,6 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from spandet.errors import UsageError
 from spandet.recognizer import Recognizer
 from spandet.training.checkpoint import CHECKPOINT, Learner, reason, write_checkpoint
 from spandet.training.errors import TrainingError
@@ -63,7 +64,7 @@ def save_model(recognizer: Recognizer, folder: Path) -> None:
     """
     try:
         recognizer.save_pretrained(folder)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, UsageError) as error:
         raise TrainingError(
             f"cannot write the model to {folder}: {reason(error)}; make room and resume"
         ) from error

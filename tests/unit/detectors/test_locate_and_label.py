@@ -7,7 +7,7 @@ import torch
 
 from spandet.chance import generator
 from spandet.config import Settings
-from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label import PRESETS, LocateAndLabel, LocateAndLabelSettings
 from spandet.layers.span_view import SpanView
 from spandet.spans.flat import FlatSpans
 from spandet.spans.matching import Match
@@ -80,10 +80,11 @@ def test_an_entity_too_long_for_every_seed_still_has_a_positive_one() -> None:
 
 
 def test_negatives_are_five_per_positive_and_two_more() -> None:
-    seeds = sampled(detector(lengths=[1]), 40, (3, 4, 1), (7, 8, 2))
+    made = detector(lengths=[1], **PRESETS["paper"]["detector"])
+    seeds = sampled(made, 40, (3, 4, 1), (7, 8, 2))
     assert sum(positive for positive, _ in seeds.values()) == 2
     assert len(seeds) == 2 + 5 * 2 + 2
-    assert len(sampled(detector(lengths=[1]), 40)) == 2
+    assert len(sampled(made, 40)) == 2
 
 
 @pytest.mark.parametrize(
