@@ -118,7 +118,7 @@ class Recognizer:
             examples = [e for d in window for e in self.examples_of(d)]
             found: list[list[Entity[WordSpan]]] = [[] for _ in examples]
             for chosen, predictions in self.predictions(examples, batch_pieces=batch_pieces):
-                for place, entity in self._entities(decode(predictions, self.decoding)):
+                for place, entity in self.entities(decode(predictions, self.decoding)):
                     found[chosen[place]].append(entity)
             position = 0
             for document in window:
@@ -157,7 +157,7 @@ class Recognizer:
             scored = [
                 (score, (chosen[place], entity.span, entity.label) in gold)
                 for chosen, predictions in batches
-                for place, entity in self._entities(decode(predictions, candidate))
+                for place, entity in self.entities(decode(predictions, candidate))
                 for score in [entity.score or 0.0]
             ]
             threshold, f1 = best_threshold(scored, len(gold))
@@ -205,7 +205,8 @@ class Recognizer:
         recognizer.modules().load_state_dict(weights)
         return recognizer
 
-    def _entities(self, found: Found) -> Iterator[tuple[int, Entity[WordSpan]]]:
+    def entities(self, found: Found) -> Iterator[tuple[int, Entity[WordSpan]]]:
+        """What was decoded, by name: the number of the sentence in its batch, and the entity."""
         rows = zip(
             found.sentence.tolist(),
             found.spans.tolist(),

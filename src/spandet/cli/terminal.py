@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,14 +75,15 @@ def write_page(parts: Iterable[str], path: Path) -> None:
 
 def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
     """Pass documents on, with a running count where somebody is watching."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
+    if not sys.stderr.isatty():
         yield from documents
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=screen, transient=True, refresh_per_second=5) as bar:
+    with Progress(
+        *columns, console=console(stderr=True), transient=True, refresh_per_second=5
+    ) as bar:
         task = bar.add_task(doing)
         for number, document in enumerate(documents, start=1):
             bar.update(task, advance=1, description=f"{doing}  {number:,} documents")

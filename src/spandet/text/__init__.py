@@ -2,8 +2,7 @@
 
 from spandet.text.document import Document, WordRow
 from spandet.text.entity import Entity
-from spandet.text.segmentation import segment
 from spandet.text.sentence import Sentence
 from spandet.text.spans import CharSpan, WordSpan
 
-__all__ = ["CharSpan", "Document", "Entity", "Sentence", "WordRow", "WordSpan", "segment"]
+__all__ = ["CharSpan", "Document", "Entity", "Sentence", "WordRow", "WordSpan"]

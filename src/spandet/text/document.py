@@ -11,7 +11,6 @@ from typing import Any
 
 from spandet.errors import FormatError
 from spandet.text.entity import Entity
-from spandet.text.segmentation import segment
 from spandet.text.sentence import Sentence
 from spandet.text.spans import CharSpan, WordSpan
 
@@ -48,7 +47,12 @@ class Document:
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """Its own sentences or, for raw text, those that our splitter and tokeniser find."""
-        return segment(self.text) if self.own_sentences is None else self.own_sentences
+        if self.own_sentences is not None:
+            return self.own_sentences
+        # Its patterns take longer to load than all the rest, and much work needs none of them.
+        from spandet.text.segmentation import segment  # noqa: PLC0415
+
+        return segment(self.text)
 
     def text_of(self, entity: Entity[CharSpan]) -> str:
         """The words of an entity as they stand in the text; a gap is shown as " … "."""

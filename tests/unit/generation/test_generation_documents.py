@@ -12,7 +12,8 @@ import pytest
 from spandet.errors import UsageError
 from spandet.generation import Domain, bio, generate, news
 from spandet.generation.notation import parse
-from spandet.text import Document, Entity, Sentence, WordRow, WordSpan, segment
+from spandet.text import Document, Entity, Sentence, WordRow, WordSpan
+from spandet.text.segmentation import segment
 
 NEWS_LABELS = {"person", "role", "organisation", "place", "facility", "event"}
 BIO_LABELS = {"protein", "gene", "rna", "cell_type", "cell_line", "disease", "chemical"}

@@ -1,0 +1,167 @@
+"""The recognizer: building, predicting, saving, tuning, tracing."""
+
+from __future__ import annotations
+
+import random
+from math import floor
+from pathlib import Path
+
+import pytest
+import torch
+
+from spandet import evaluate, generate
+from spandet.errors import ConfigError, UsageError
+from spandet.recognizer import ModelSettings, Recognizer, best_threshold, gold_spans
+from spandet.text import Document, Entity, WordRow, WordSpan
+from spandet.tracing import trace
+
+SMALL = {
+    "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
+    "detector": {"name": "locate-and-label", "filter_threshold": 0.0},
+    "decoding": {"threshold": 0.0, "crossing": "keep"},
+}
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    return list(generate(30, seed=2))
+
+
+@pytest.fixture(scope="module")
+def recognizer(documents: list[Document]) -> Recognizer:
+    """Not trained, but sure of something everywhere."""
+    torch.manual_seed(1)
+    made = Recognizer.build(ModelSettings.resolve(SMALL), documents)
+    with torch.no_grad():
+        for parameter in made.modules().parameters():
+            parameter.normal_(std=0.4)
+    return made
+
+
+def found(documents: list[Document]) -> list[list[tuple[int, int, str]]]:
+    return [[(e.span.start, e.span.end, e.label) for e in d.entities] for d in documents]
+
+
+def test_labels_come_from_the_documents(recognizer: Recognizer, documents: list[Document]) -> None:
+    assert set(recognizer.labels) == {e.label for d in documents for e in d.entities}
+    assert list(recognizer.labels) == sorted(recognizer.labels)
+
+
+def test_prediction_does_not_depend_on_company_or_order(
+    recognizer: Recognizer, documents: list[Document]
+) -> None:
+    together = list(recognizer.predict(documents))
+    assert sum(len(d.entities) for d in together) > 50
+    assert [d.id for d in together] == [d.id for d in documents]
+    alone = [next(recognizer.predict([d])) for d in documents]
+    assert found(alone) == found(together)
+    shuffled = random.Random(0).sample(documents, len(documents))
+    again = {d.id: d for d in recognizer.predict(shuffled, batch_pieces=50)}
+    assert found([again[d.id] for d in documents]) == found(together)
+    for one, other in zip(alone, together, strict=True):
+        pairs = zip(one.entities, other.entities, strict=True)
+        assert all(abs((a.score or 0) - (b.score or 0)) < 1e-5 for a, b in pairs)
+
+
+def test_raw_text_gets_character_offsets(recognizer: Recognizer) -> None:
+    text = "  Tibburn beat IL-2.\r\n\r\nNothing else. "
+    document = recognizer(text)
+    assert document.text == text
+    for entity in document.entities:
+        covered = text[entity.span.start : entity.span.end]
+        assert covered == covered.strip()
+
+
+@pytest.mark.parametrize("text", ["", " ", ".", "\x00", "\ud800", "日本", "a" * 5000, "x " * 3000])
+def test_odd_texts_are_read(recognizer: Recognizer, text: str) -> None:
+    assert recognizer(text).text == text
+
+
+def test_a_saved_model_finds_the_same(
+    recognizer: Recognizer, documents: list[Document], tmp_path: Path
+) -> None:
+    recognizer.save_pretrained(tmp_path / "model")
+    loaded = Recognizer.from_pretrained(tmp_path / "model")
+    assert loaded.labels == recognizer.labels
+    assert loaded.decoding == recognizer.decoding
+    assert list(loaded.predict(documents)) == list(recognizer.predict(documents))
+
+
+def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a model folder"):
+        Recognizer.from_pretrained(tmp_path)
+
+
+def test_tuning_is_no_worse_than_any_threshold(
+    recognizer: Recognizer, documents: list[Document]
+) -> None:
+    before = recognizer.decoding
+    tuned = recognizer.tune(documents)
+    scores = {}
+    for threshold in (tuned.threshold, 0.0, 0.3, 0.5, 0.7, 0.9):
+        recognizer.decoding = tuned.model_copy(update={"threshold": threshold})
+        predicted = recognizer.predict(documents)
+        scores[threshold] = evaluate(documents, predicted, resamples=0).micro.f1
+    recognizer.decoding = before
+    assert scores[tuned.threshold] == max(scores.values())
+
+
+def test_the_best_threshold_lies_between_scores() -> None:
+    scored = [(0.9, True), (0.8, True), (0.6, False), (0.4, True), (0.2, False)]
+    threshold, f1 = best_threshold(scored, gold=3)
+    assert 0.2 < threshold < 0.4
+    assert f1 == pytest.approx(2 * 3 / (4 + 3))
+    assert best_threshold([], gold=3) == (0.5, 0.0)
+    # Equal scores stand or fall together.
+    assert best_threshold([(0.5, True), (0.5, False)], gold=1)[1] == pytest.approx(2 / 3)
+
+
+def test_traces_lead_to_the_entities(recognizer: Recognizer, documents: list[Document]) -> None:
+    traced = list(trace(recognizer, documents[0]))
+    (predicted,) = recognizer.predict(documents[:1])
+    spans = {
+        (predicted.sentences[t.sentence].chars_of(t.entity.span), t.entity.label) for t in traced
+    }
+    assert spans == {(e.span, e.label) for e in predicted.entities}
+    for entity in traced:
+        seed, moved = entity.steps
+        assert (seed.name, moved.name) == ("seed", "moved")
+        assert seed.score is not None
+        assert moved.label_probs is not None
+        assert moved.label_probs[entity.entity.label] == pytest.approx(entity.entity.score or 0)
+        length = len(predicted.sentences[entity.sentence])
+        start = min(max(floor(moved.start + 0.5), 0), length - 1)
+        end = min(max(floor(moved.end + 0.5), 1), length)
+        stays = start >= end
+        expected = (seed.start, seed.end) if stays else (start, end)
+        assert (entity.entity.span.start, entity.entity.span.end) == expected
+
+
+def test_gold_becomes_padded_tensors() -> None:
+    rows = [
+        WordRow(("a", "b"), [Entity(WordSpan(0, 2), "y"), Entity(WordSpan(1, 2), "unknown")]),
+        WordRow(()),
+    ]
+    gold = gold_spans(rows, ["x", "y"])
+    assert gold.spans[gold.mask].tolist() == [[0, 2]]
+    assert gold.labels[gold.mask].tolist() == [2]
+    assert gold.counts.tolist() == [1, 0]
+    assert gold_spans([], ["x"]).spans.shape == (0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"detector": {"name": "yolo"}}, r"\[detector\] name is 'yolo', expected one of locate"),
+        (
+            {"detector": {"name": "locate-and-label", "preset": "x"}},
+            "preset is 'x', expected paper",
+        ),
+        ({"detector": {"name": "locate-and-label", "drop": 1}}, "does not know drop; did you mean"),
+        ({"decoder": {}}, "there is no section decoder"),
+        ({"encoder": {}}, "the encoder needs at least one part"),
+    ],
+)
+def test_bad_settings_are_named(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ModelSettings.resolve({**SMALL, **change})
