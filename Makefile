@@ -7,12 +7,15 @@ DEMO := runs/demo
 .PHONY: demo test check format dist clean
 .DELETE_ON_ERROR:
 
+demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
 demo: $(INSTALLED)  ## install, then the main job on embedded data: learn, find, look, score
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
-	$(BIN)/spandet generate --sentences 1500 --seed 1 --domain bio -o $(DEMO)/train.jsonl
+	$(BIN)/spandet generate --sentences 1200 --seed 1 --domain bio -o $(DEMO)/train.jsonl
 	$(BIN)/spandet generate --sentences 200 --seed 2 --domain bio -o $(DEMO)/dev.jsonl
 	$(BIN)/spandet stats $(DEMO)/train.jsonl
 	$(BIN)/spandet train recipes/demo/locate-and-label.toml --train $(DEMO)/train.jsonl --dev $(DEMO)/dev.jsonl --out $(DEMO)/model
+	@echo "The transcript of the bovine IL-9 gene was detected in activated B cells expressing CD28." > $(DEMO)/text.txt
+	$(BIN)/spandet predict $(DEMO)/model $(DEMO)/text.txt | $(BIN)/spandet view -
 	$(BIN)/spandet generate --sentences 200 --seed 3 --domain bio -o $(DEMO)/test.jsonl
 	$(BIN)/spandet predict $(DEMO)/model $(DEMO)/test.jsonl -o $(DEMO)/predicted.jsonl
 	$(BIN)/spandet view $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl --limit 2

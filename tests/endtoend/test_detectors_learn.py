@@ -33,9 +33,8 @@ def test_twenty_nested_sentences_are_learnt_by_heart(detector: str, tmp_path: Pa
         "encoder.hashed.dropout=0",
         "encoder.characters.dropout=0",
         "detector.dropout=0",
-        "training.epochs=80",
+        "training.epochs=60",
         "training.batch_sentences=4",
-        "training.warmup=0.02",
     ]
     recognizer = train(
         recipe, documents, documents, out=tmp_path / "run", overrides=overrides, progress=False
@@ -65,8 +64,7 @@ def test_only_the_regressor_reaches_entities_longer_than_every_seed(
     overrides = [
         "detector.lengths=[1, 2, 3]",
         f"detector.use_regressor={regressor}",
-        "training.epochs=25",
-        "training.batch_sentences=8",
+        "training.epochs=20",
     ]
     recipe = RECIPES / "locate-and-label.toml"
     recognizer = train(recipe, documents, out=tmp_path / "run", overrides=overrides, progress=False)
