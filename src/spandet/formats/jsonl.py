@@ -18,7 +18,7 @@ from spandet.formats.records import (
     Record,
     a_span,
     field,
-    objects,
+    items,
     read_json_lines,
     read_score,
     shown,
@@ -45,15 +45,10 @@ def write(documents: Iterable[Document], target: Target) -> None:
 def document_of(record: Record) -> Document:
     """The document that a native record describes."""
     text = field(record, "text", str)
-    entities = []
-    for number, item in objects(record, "entities"):
-        try:
-            entities.append(_entity(item, len(text)))
-        except FormatError as error:
-            raise error.inside(f"entity {number}") from None
+    entities = items(record, "entities", "entity", lambda item: _entity(item, len(text)))
     own = None
     if record.get("sentences") is not None:
-        own = tuple(_sentence(item, text, number) for number, item in objects(record, "sentences"))
+        own = tuple(items(record, "sentences", "sentence", lambda item: _sentence(item, text)))
     id_ = field(record, "id", str, None)
     return Document(text, tuple(entities), id_, field(record, "metadata", dict, {}), own)
 
@@ -94,14 +89,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
     raise FormatError(f"{name} holds {shown(value)}, expected [start, end]")
 
 
-def _sentence(item: Record, text: str, number: int) -> Sentence:
-    try:
-        return _checked_sentence(item, text)
-    except FormatError as error:
-        raise error.inside(f"sentence {number}") from None
-
-
-def _checked_sentence(item: Record, text: str) -> Sentence:
+def _sentence(item: Record, text: str) -> Sentence:
     pairs = field(item, "words", list)
     tags = strings(item, "tags")
     if tags and len(tags) != len(pairs):

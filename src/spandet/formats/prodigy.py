@@ -26,6 +26,7 @@ from spandet.formats.annotation_tools import (
 from spandet.formats.records import (
     Record,
     field,
+    items,
     objects,
     read_json_lines,
     read_score,
@@ -53,13 +54,12 @@ def write(documents: Iterable[Document], target: Target) -> None:
 
 def _document(record: Record) -> Document:
     text = field(record, "text", str)
-    entities = []
-    for number, item in objects(record, "spans"):
-        try:
-            span = span_field(item, CharSpan, len(text))
-            entities.append(Entity(span, field(item, "label", str), read_score(item)))
-        except FormatError as error:
-            raise error.inside(f"span {number}") from None
+
+    def entity(item: Record) -> Entity[CharSpan]:
+        span = span_field(item, CharSpan, len(text))
+        return Entity(span, field(item, "label", str), read_score(item))
+
+    entities = items(record, "spans", "span", entity)
     own = None if record.get("tokens") is None else (_sentence(record, text),)
     metadata = further_fields(record, _OWN)
     return Document(text, tuple(entities), read_id(record), metadata, own)

@@ -81,6 +81,17 @@ def objects(record: Record, name: str) -> Iterator[tuple[int, Record]]:
         yield number, an_object(item, f"{name}[{number}]")
 
 
+def items(record: Record, name: str, part: str, parse: Callable[[Record], T]) -> list[T]:
+    """What `parse` makes of each object of a list field; an error says of which ("entity 3")."""
+    made = []
+    for number, item in objects(record, name):
+        try:
+            made.append(parse(item))
+        except FormatError as error:
+            raise error.inside(f"{part} {number}") from None
+    return made
+
+
 def strings(record: Record, name: str, *, required: bool = False) -> tuple[str, ...]:
     """A list of strings; empty where it is missing and not required."""
     values = field(record, name, list) if required else field(record, name, list, ())

@@ -19,7 +19,7 @@ from spandet.formats.records import (
     an_object,
     dump_json,
     field,
-    objects,
+    items,
     parse_json,
     read_score,
     span_field,
@@ -103,13 +103,12 @@ def _row(record: Record) -> WordRow:
     tags = strings(record, "pos")
     if tags and len(tags) != len(words):
         raise FormatError(f"pos has {len(tags)} tags for {len(words)} tokens, expected one each")
-    entities = []
-    for number, item in objects(record, "entities"):
-        try:
-            span = span_field(item, WordSpan, len(words))
-            entities.append(Entity(span, field(item, "type", str), read_score(item)))
-        except FormatError as error:
-            raise error.inside(f"entity {number}") from None
+
+    def entity(item: Record) -> Entity[WordSpan]:
+        span = span_field(item, WordSpan, len(words))
+        return Entity(span, field(item, "type", str), read_score(item))
+
+    entities = items(record, "entities", "entity", entity)
     before, after = strings(record, "ltokens"), strings(record, "rtokens")
     metadata = {name: value for name, value in record.items() if name not in _OWN}
     return WordRow(words, entities, tags, before, after, metadata)
