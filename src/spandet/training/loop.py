@@ -21,6 +21,7 @@ from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.frozen import FrozenOutputs
 from spandet.training.interruption import Interruption
 from spandet.training.keeper import Keeper
+from spandet.training.memory import give_back
 from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen
 from spandet.training.settings import TrainingSettings
@@ -38,6 +39,9 @@ class Pace:
     def per_second(self) -> float:
         """Sentences, over all processes."""
         return self.sentences / max(monotonic() - self.started, 1e-9)
+
+
+_TRIM_STEPS = 10
 
 
 @dataclass(kw_only=True)
@@ -98,6 +102,8 @@ class Loop:
                 self._log()
             if ending:
                 self._end_early()
+            if state.step % _TRIM_STEPS == 0:
+                give_back()
             if self.keeper.is_due(self.settings.checkpoint_minutes):
                 self._checkpoint()
 
