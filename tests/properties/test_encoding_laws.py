@@ -17,10 +17,10 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
 from spandet.encoding.fusion import Fusion, FusionSettings
-from spandet.encoding.recurrent import BiRNN, Cell
-from spandet.encoding.sequences import packed, padded
 from spandet.encoding.transformer import Pooling, pool
 from spandet.encoding.windows import windows_of
+from spandet.layers.recurrent import BiRNN, Cell
+from spandet.layers.sequences import packed, padded
 
 LIMIT = 24  # pieces that the tiny BERT can read at once, special ones included
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spandet.encoding.characters import CharacterBatch
 from spandet.encoding.pieces import PieceBatch
-from spandet.encoding.sequences import Sequences
+from spandet.layers.sequences import Sequences
 
 
 @dataclass(frozen=True)

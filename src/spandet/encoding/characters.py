@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spandet.config import Settings
-from spandet.encoding.recurrent import BiRNN, Cell
-from spandet.encoding.sequences import Sequences, packed
+from spandet.layers.recurrent import BiRNN, Cell
+from spandet.layers.sequences import Sequences, packed
 
 _UNKNOWN, _END = 0, 1
 _MOST = 64  # of a longer word, its beginning and its end are read

@@ -15,13 +15,13 @@ from spandet.encoding.characters import Characters
 from spandet.encoding.examples import Example
 from spandet.encoding.fusion import Fusion
 from spandet.encoding.hashed import Hashed
-from spandet.encoding.sequences import padded
 from spandet.encoding.settings import EncoderSettings
 from spandet.encoding.tags import Tags
 from spandet.encoding.transformer import Contextual, Pretrained
 from spandet.encoding.vocabulary import Vocabulary
 from spandet.encoding.word_vectors import WordVectors, load_vectors
 from spandet.errors import FormatError, UsageError
+from spandet.layers.sequences import padded
 from spandet.tensors import WordFeatures
 
 _VOCABULARY, _TRANSFORMER = "vocabulary.json", "transformer"

@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spandet.config import Settings
-from spandet.encoding.recurrent import BiRNN, Cell
-from spandet.encoding.sequences import Sequences
 from spandet.errors import ConfigError
+from spandet.layers.recurrent import BiRNN, Cell
+from spandet.layers.sequences import Sequences
 
 _CELLS: dict[str, Cell] = {"bilstm": "lstm", "bigru": "gru"}
 _SMALL = 128
@@ -34,6 +34,8 @@ class FusionSettings(Settings):
     map."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """On what each recurrent layer gives."""
+    norm: bool = False
+    """Normalise the finished vector (LayerNorm)."""
 
 
 class Fusion(nn.Module):
@@ -56,6 +58,7 @@ class Fusion(nn.Module):
             arriving = self.net.dim + (transformer_dim if settings.bypass else 0)
         maps = settings.bypass or arriving != self.dim or (settings.kind == "none" and settings.dim)
         self.project = nn.Linear(arriving, self.dim) if maps else None
+        self.norm = nn.LayerNorm(self.dim) if settings.norm else None
 
     def forward(
         self,
@@ -71,7 +74,8 @@ class Fusion(nn.Module):
             joined = torch.cat([*own, self.net(torch.cat(others, dim=-1), sequences)], dim=-1)
         else:
             joined = self.net(torch.cat([*own, *others], dim=-1), sequences)
-        return joined if self.project is None else self.project(joined)
+        fused = joined if self.project is None else self.project(joined)
+        return fused if self.norm is None else self.norm(fused)
 
 
 def _net(settings: FusionSettings, input_dim: int, dim: int) -> BiRNN:

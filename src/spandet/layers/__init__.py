@@ -1,1 +1,1 @@
-"""Neural parts that at least two detectors use."""
+"""Neural parts that more than one place uses, or that are a story of their own."""

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from spandet.encoding.sequences import Sequences
+from spandet.layers.sequences import Sequences
 
 Cell = Literal["lstm", "gru"]
 _CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
