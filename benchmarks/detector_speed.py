@@ -6,14 +6,19 @@ One thread. Each batch is timed several times in turn for the bare transformer a
 detector (in seconds of processor time, so that other work on the machine counts little), and the
 best time of each counts. Without --model the weights are fresh, and the filter lets through what it
 would not let through after training: give a trained model for inference.
+
+The line "predict" is the whole path of `Recognizer.predict`, from documents to documents, with the
+batches that it makes itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +121,37 @@ def report(name: str, sentences: int, bare: float, whole: float) -> None:
     )
 
 
+def report_predict(recognizer: Recognizer, documents: Sequence[Document], least: int) -> None:
+    """Prediction as users call it, on whole documents with at least so many sentences."""
+    counts = list(accumulate(len(document.sentences) for document in documents))
+    some = documents[: 1 + bisect_left(counts, least)]
+    (seconds,) = best_times([lambda: list(recognizer.predict(some))])
+    number = counts[len(some) - 1]
+    print(f"{'predict':10} documents to documents {number / seconds:6.1f}/s ({number} sentences)")
+
+
+def kept_bytes(module: torch.nn.Module, forward: Callable[[], object]) -> int:
+    """How much memory a forward pass keeps until the backward pass, weights excluded."""
+    sizes: dict[int, int] = {}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in module.parameters()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = forward()  # held, so that no two tensors have one place in turn
+    del result
+    return sum(sizes.values())
+
+
 def by_length(bench: Bench, documents: Sequence[Document]) -> None:
-    """Time of the detector alone for sentences of growing length, encoder excluded."""
+    """What the detector alone costs for sentences of growing length, encoder excluded."""
     words = [word for document in documents for s in document.sentences for word in s.words]
     recognizer = bench.recognizer
-    print("words   detector alone, training and inference, ms per word")
+    print("words   detector alone, training and inference, ms per word; kept for backward, kB/word")
     for length in LENGTHS:
         own = tuple((words * (1 + length // len(words)))[:length])
         with torch.no_grad():
@@ -136,7 +167,10 @@ def by_length(bench: Bench, documents: Sequence[Document]) -> None:
                 decode(recognizer.detector.detect(encoded, [generator(0)]), recognizer.decoding)
 
         trained, inferred = best_times([train, infer])
-        print(f"{length:5}   {1000 * trained / length:.3f}   {1000 * inferred / length:.3f}")
+        forward = partial(recognizer.detector, encoded, gold, [generator(0)])
+        kept = kept_bytes(recognizer.detector, forward)
+        times = f"{1000 * trained / length:.3f}   {1000 * inferred / length:.3f}"
+        print(f"{length:5}   {times}   {kept / 1024 / length:.1f}")
 
 
 def peak_memory() -> str:
@@ -150,7 +184,7 @@ def main() -> None:
     parser.add_argument("recipe", type=Path)
     parser.add_argument("data")
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--sentences", type=int, default=160)
+    parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--batch", type=int, default=8)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -166,6 +200,7 @@ def main() -> None:
     bench.modules.eval()
     times = [best_times(bench.inference(own)) for own, _ in groups]
     report("inference", len(examples), *map(sum, zip(*times, strict=True)))
+    report_predict(recognizer, documents, arguments.sentences)
     bench.modules.train()
     some = groups[:: max(1, len(groups) // 8)]
     times = [best_times(bench.training(own, gold)) for own, gold in some]

@@ -127,7 +127,9 @@ class ToyDetector(Detector):
             "nothing": Loss(0.5 * (losses * other).sum(), other.sum().float()),
         }
 
-    def detect(self, words: WordFeatures, chance: Sequence[Generator]) -> SpanPredictions:
+    def detect(
+        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+    ) -> SpanPredictions:
         spans, logits, mask = self.scored(words)
         return SpanPredictions(spans, logits.softmax(dim=-1), mask)
 

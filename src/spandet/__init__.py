@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spandet.generation import generate
     from spandet.recognizer import Recognizer
     from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan
+    from spandet.tracing import trace
     from spandet.training import train
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "evaluate",
     "generate",
     "read",
+    "trace",
     "train",
     "write",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "spandet.generation": ("generate",),
     "spandet.recognizer": ("Recognizer",),
     "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan"),
+    "spandet.tracing": ("trace",),
     "spandet.training": ("train",),
 }
 

@@ -17,16 +17,21 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 
 
 class DecodingSettings(Settings):
-    """How candidates become entities; the first three are tuned on dev after training."""
+    """How candidates become entities; the first four are tuned on dev after training."""
 
     threshold: Share = 0.5
     """δ: only what is surer than this is an entity."""
+    none_weight: Share = 1.0
+    """A label must be surer than this share of "no entity"; 1: it must be the likeliest."""
     nms_decay: Share = 1.0
     """u: what the overlapped loses in Soft-NMS; 1: no suppression (ablation)."""
     nms_overlap: Share = 0.6
     """k: from this overlap on, one candidate suppresses another."""
-    merge: Literal["max", "sum", "first"] = "max"
-    """Several candidates on one span: the best, the label with the largest sum, or the first."""
+    merge: Literal["max", "sum", "first", "noisy-or"] = "max"
+    """Several candidates on one span: the best, the label with the largest sum, the first, or the
+    label that is likeliest if the candidates err independently."""
+    one_label: bool = True
+    """A span is one entity; without it, one for each label that candidates give it."""
     crossing: Literal["keep", "greedy", "both"] = "greedy"
     """Crossing candidates: keep them, drop the weaker one, or drop both."""
 
@@ -54,25 +59,30 @@ class Found:
 
 
 def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
-    """Entities, each span once; in a sentence from left to right, outer before inner."""
-    best, label = predictions.label_probs.max(dim=-1)
-    sentence, origin = (predictions.mask & (label > 0)).nonzero(as_tuple=True)
+    """Entities in reading order: in a sentence from left to right, outer before inner."""
+    best, label = predictions.label_probs[..., 1:].max(dim=-1)
+    label = label + 1
+    likely = best > settings.none_weight * predictions.label_probs[..., 0]
+    sentence, origin = (predictions.mask & likely).nonzero(as_tuple=True)
     spans = predictions.spans[sentence, origin]
     order = _reading_order(sentence, spans)
     sentence, origin, spans = sentence[order], origin[order], spans[order]
     found = Found(sentence, spans, label[sentence, origin], best[sentence, origin], origin)
-    found = _settled(_merged(found, settings.merge), len(predictions.mask), settings)
+    found = _settled(_merged(found, settings), len(predictions.mask), settings)
     return found.where(found.scores > settings.threshold)
 
 
-def _merged(found: Found, rule: str) -> Found:
-    """One candidate per span."""
-    span = _numbered(found.sentence, found.spans)
+def _merged(found: Found, settings: DecodingSettings) -> Found:
+    """One candidate per span, or per span and label."""
+    vote = _numbered(found.sentence, found.spans, found.labels)
+    span = _numbered(found.sentence, found.spans) if settings.one_label else vote
     scores = found.scores
-    if rule == "sum":
-        _, vote = torch.unique(torch.stack([span, found.labels]), dim=1, return_inverse=True)
+    if settings.merge == "sum":
         scores = torch.zeros_like(scores).index_add(0, vote, scores)[vote]
-    order = found.origin if rule == "first" else -scores
+    elif settings.merge == "noisy-or":
+        doubts = torch.zeros_like(scores).index_add(0, vote, torch.log1p(-scores))[vote]
+        scores = -torch.expm1(doubts)
+    order = found.origin if settings.merge == "first" else -scores
     rank = torch.empty_like(found.origin)
     rank[order.argsort(stable=True)] = torch.arange(len(rank), device=rank.device)
     first = torch.full_like(rank, len(rank)).scatter_reduce(0, span, rank, "amin")
@@ -100,8 +110,8 @@ def _reading_order(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:
     return ((sentence * size + spans[:, 0]) * size - spans[:, 1]).argsort(stable=True)
 
 
-def _numbered(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:
+def _numbered(sentence: Tensor, spans: Tensor, *more: Tensor) -> Int[Tensor, " found"]:
     """A number for each different span; equal spans have equal numbers."""
-    keys = torch.stack([sentence, spans[:, 0], spans[:, 1]])
+    keys = torch.stack([sentence, spans[:, 0], spans[:, 1], *more])
     number: Tensor = torch.unique(keys, dim=1, return_inverse=True)[1]
     return number

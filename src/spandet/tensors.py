@@ -5,7 +5,8 @@ real. Spans are half-open and counted in words of their sentence. Label 0 is "no
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -85,8 +86,25 @@ class Loss:
 
 
 Losses = Mapping[str, Loss]
+Thing = TypeVar("Thing")
 
 
 def total_of(losses: Losses) -> Float[Tensor, ""]:
     """The sum of all parts, each a mean."""
     return torch.stack([loss.mean for loss in losses.values()]).sum()
+
+
+def moved(thing: Thing, device: torch.device | str) -> Thing:
+    """The same bundle with all its tensors on another device."""
+    return _moved(thing, device)  # type: ignore[no-any-return]
+
+
+def _moved(thing: Any, device: torch.device | str) -> Any:
+    if isinstance(thing, Tensor):
+        return thing.to(device, non_blocking=True)
+    if isinstance(thing, tuple):
+        return tuple(_moved(part, device) for part in thing)
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return thing
+    own = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return replace(thing, **{name: _moved(value, device) for name, value in own.items()})

@@ -1,59 +1,246 @@
-"""The way of an entity: where its span stood after each stage of the detector."""
+"""The way of an entity: where its span stood after each stage, and why others got lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
-from spandet.decoding import decode
+import torch
+
+from spandet.decoding import DecodingSettings, decode
+from spandet.encoding import Example
 from spandet.recognizer import Recognizer
-from spandet.tensors import Stage
-from spandet.text import Document, Entity, WordSpan
+from spandet.tensors import SpanPredictions, Stage
+from spandet.text import Document, Entity, Sentence, WordSpan
+from spandet.viewing.traces import (
+    Candidate,
+    LabelProbs,
+    MissedEntity,
+    Reason,
+    Step,
+    TracedDocument,
+    TracedEntity,
+    TracedSentence,
+)
+
+__all__ = [
+    "Candidate",
+    "MissedEntity",
+    "Reason",
+    "Step",
+    "TracedDocument",
+    "TracedEntity",
+    "TracedSentence",
+    "trace",
+]
+
+_Key = tuple[WordSpan, str]
+_OPEN = {"threshold": 0.0, "crossing": "keep", "nms_decay": 1.0}
+"""Decoding that lets everything pass that is an entity at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One stage: boundaries in words, which may lie between words, and what was believed."""
+def trace(recognizer: Recognizer, document: Document, *, gold: bool = False) -> TracedDocument:
+    """What is found in a document, with the stages that led to each entity.
 
-    name: str
-    start: float
-    end: float
-    score: float | None
-    """How sure the stage was that there is an entity, where it says so."""
-    label_probs: dict[str | None, float] | None
-    """How likely each label was (None: no entity), where the stage says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class TracedEntity:
-    """An entity that was found, and how."""
-
-    sentence: int
-    """The number of its sentence in the document."""
-    entity: Entity[WordSpan]
-    steps: tuple[Step, ...]
-
-
-def trace(recognizer: Recognizer, document: Document) -> Iterator[TracedEntity]:
-    """The entities of a document with the stages that led to each of them.
-
-    For `locate-and-label` these are the seed with the filter's score, and the moved span with the
-    label's: their difference is what the regressor said.
+    Args:
+        recognizer: Who looks for entities; every detector can be traced.
+        document: Where to look.
+        gold: The document's entities are what should be found: say of every entity whether it is
+            right, and of everything missed what came nearest and why it was not taken.
     """
-    examples = recognizer.examples_of(document)
-    for chosen, predictions in recognizer.predictions(examples):
-        found = decode(predictions, recognizer.decoding)
-        origins = found.origin.tolist()
-        for (row, entity), origin in zip(recognizer.entities(found), origins, strict=True):
-            steps = (_step(stage, row, origin, recognizer.labels) for stage in predictions.trace)
-            yield TracedEntity(chosen[row], entity, tuple(steps))
+    by_sentence, misfits = document.entities_in_words()
+    rows = zip(document.sentences, recognizer.examples_of(document), by_sentence, strict=True)
+    sentences = tuple(
+        _traced(_Beliefs(recognizer, example), sentence, own if gold else None)
+        for sentence, example, own in rows
+    )
+    return TracedDocument(document, sentences, tuple(misfits) if gold else ())
 
 
-def _step(stage: Stage, row: int, origin: int, labels: Sequence[str]) -> Step:
-    start, end = stage.spans[row, origin].tolist()
-    probs = None
-    if stage.label_probs is not None:
-        values = stage.label_probs[row, origin].tolist()
-        probs = dict(zip((None, *labels), values, strict=True))
-    score = None if stage.scores is None else stage.scores[row, origin].item()
-    return Step(stage.name, start, end, score, probs)
+def _traced(
+    beliefs: _Beliefs, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
+) -> TracedSentence:
+    if gold is None:
+        found = (TracedEntity(entity, candidate) for entity, candidate in beliefs.found)
+        return TracedSentence(sentence, tuple(found))
+    wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
+    keys = {(entity.span, entity.label) for entity in wanted if not entity.fragments}
+    judged = [
+        TracedEntity(entity, candidate, right, "" if right else _remark(entity, wanted))
+        for entity, candidate in beliefs.found
+        for right in [(entity.span, entity.label) in keys]
+    ]
+    hits = {(traced.entity.span, traced.entity.label) for traced in judged if traced.right}
+    missed = (
+        _missed(beliefs, entity)
+        for entity in wanted
+        if entity.fragments or (entity.span, entity.label) not in hits
+    )
+    return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
+
+
+def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
+    """What is wrong with an entity that is not gold."""
+    same = [other.label for other in gold if other.pieces == entity.pieces]
+    if same:
+        return f"right span, wrong type: gold says {' and '.join(same)}"
+    if any(other.label == entity.label and other.span.overlaps(entity.span) for other in gold):
+        return "right type, wrong boundaries"
+    return "nothing like it in gold"
+
+
+def _missed(beliefs: _Beliefs, entity: Entity[WordSpan]) -> MissedEntity:
+    index = beliefs.nearest(entity)
+    nearest = None if index is None else beliefs.candidate(index)
+    if entity.fragments:
+        return MissedEntity(entity, nearest, Reason.GAP, "it has a gap, and a candidate has none")
+    if entity.label not in beliefs.labels:
+        why = f"the model does not know the label {entity.label}"
+        return MissedEntity(entity, nearest, Reason.UNKNOWN_LABEL, why)
+    if index is None:
+        return MissedEntity(entity, None, Reason.NO_CANDIDATE, "no candidate overlaps it")
+    fate = beliefs.fate(index, entity.label)
+    if beliefs.span(index) == entity.span and fate is not None:
+        return MissedEntity(entity, nearest, *fate)
+    end = "this one was emitted" if fate is None else f"this one: {fate[1]}"
+    why = f"no candidate ended on exactly these words; {end}"
+    return MissedEntity(entity, nearest, Reason.BOUNDARIES, why)
+
+
+class _Beliefs:
+    """All candidates of one sentence, and what decoding makes of them."""
+
+    def __init__(self, recognizer: Recognizer, example: Example) -> None:
+        self.recognizer = recognizer
+        self.labels = recognizer.labels
+        # A sentence alone needs no padding, so that all its candidates are real ones.
+        ((_, self.predictions),) = recognizer.predictions([example], keep_all=True)
+        self.kept: list[bool] = self.predictions.mask[0].tolist()
+        self.spans: list[list[int]] = self.predictions.spans[0].tolist()
+        self.probs: list[list[float]] = self.predictions.label_probs[0].tolist()
+
+    @property
+    def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate]]:
+        """What is emitted, from left to right, with the candidates behind it."""
+        found = decode(self.predictions, self.recognizer.decoding)
+        entities = self.recognizer.entities(found)
+        for (_, entity), origin in zip(entities, found.origin.tolist(), strict=True):
+            yield entity, self.candidate(origin)
+
+    def span(self, index: int) -> WordSpan:
+        """Where a candidate ended."""
+        return WordSpan(*self.spans[index])
+
+    def candidate(self, index: int) -> Candidate:
+        """A candidate with its way."""
+        steps = tuple(self._step(stage, index) for stage in self.predictions.trace)
+        return Candidate(self.span(index), self._named(self.probs[index]), steps)
+
+    def nearest(self, entity: Entity[WordSpan]) -> int | None:
+        """The candidate that overlaps an entity most in the end.
+
+        Among equals one that was not dropped, then the one most probable for the entity's label.
+        """
+        number = self._number(entity.label)
+        best, nearest = (0.0, False, 0.0), None
+        for index, kept in enumerate(self.kept):
+            if not kept and not self._is_span(index):
+                continue
+            probability = self.probs[index][number] if number else 0.0
+            rank = (_overlap(self.span(index), entity.span), kept, probability)
+            if rank[0] and rank > best:
+                best, nearest = rank, index
+        return nearest
+
+    def fate(self, index: int, label: str) -> tuple[Reason, str] | None:
+        """Why a candidate is not emitted with this label; None if it is."""
+        probs = self.probs[index]
+        own = self._alone(index)
+        score = self._first_score(index)
+        # Where no stage gave a score, probabilities made the choice, and they say more.
+        if not self.kept[index] and (score or own is not None):
+            return Reason.DROPPED, f"dropped early{score}"
+        against = f"against {probs[self._number(label)]:.2f}"
+        if own is None:
+            why = f"“no entity” was more probable ({probs[0]:.2f} {against})"
+            return Reason.NO_ENTITY, why
+        if own != label:
+            why = f"taken for {own} ({probs[self._number(own)]:.2f} {against})"
+            return Reason.OTHER_LABEL, why
+        return self._decoded_away((self.span(index), label))
+
+    def _alone(self, index: int) -> str | None:
+        """The label that a candidate would get if there were no other; None for "no entity"."""
+        one = slice(index, index + 1)
+        spans, probs = self.predictions.spans[:, one], self.predictions.label_probs[:, one]
+        only = SpanPredictions(spans, probs, torch.ones_like(self.predictions.mask[:, one]))
+        found = decode(only, self.recognizer.decoding.model_copy(update=_OPEN))
+        return next((entity.label for _, entity in self.recognizer.entities(found)), None)
+
+    def _decoded_away(self, key: _Key) -> tuple[Reason, str] | None:
+        """The first rule of decoding that stands in the way."""
+        if key not in self._merged:
+            (other,) = (label for span, label in self._merged if span == key[0])
+            return Reason.SAME_SPAN, f"another candidate on the same words won, as {other}"
+        threshold = self.recognizer.decoding.threshold
+        if self._merged[key] <= threshold:
+            sure = f"{self._merged[key]:.2f}, needed more than {threshold:.2f}"
+            return Reason.THRESHOLD, f"below the threshold ({sure})"
+        if key not in self._uncrossed:
+            return Reason.CROSSING, "it crosses another candidate"
+        if key not in self._emitted:
+            return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
+        return None
+
+    @cached_property
+    def _merged(self) -> Mapping[_Key, float]:
+        return self._scores(self.recognizer.decoding.model_copy(update=_OPEN))
+
+    @cached_property
+    def _uncrossed(self) -> Mapping[_Key, float]:
+        return self._scores(self.recognizer.decoding.model_copy(update={"nms_decay": 1.0}))
+
+    @cached_property
+    def _emitted(self) -> Mapping[_Key, float]:
+        return self._scores(self.recognizer.decoding)
+
+    def _scores(self, settings: DecodingSettings) -> Mapping[_Key, float]:
+        found = self.recognizer.entities(decode(self.predictions, settings))
+        return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
+
+    def _is_span(self, index: int) -> bool:
+        """Was a dropped candidate a span to the end?
+
+        One that was turned inside out may have got any span in its place.
+        """
+        start, end = self.spans[index]
+        trace = self.predictions.trace
+        first, last = trace[-1].spans[0, index].tolist() if trace else (start, end)
+        return start < end and (first < last or start <= last <= first <= end)
+
+    def _first_score(self, index: int) -> str:
+        """The score that dropped a candidate, if a stage gave one."""
+        for stage in self.predictions.trace:
+            if stage.scores is not None:
+                return f" ({stage.name} score {stage.scores[0, index].item():.2f})"
+        return ""
+
+    def _number(self, label: str) -> int:
+        """The id of a label; 0 for one that the model does not know."""
+        return self.labels.index(label) + 1 if label in self.labels else 0
+
+    def _step(self, stage: Stage, index: int) -> Step:
+        start, end = stage.spans[0, index].tolist()
+        score = None if stage.scores is None else stage.scores[0, index].item()
+        probs = stage.label_probs
+        named = None if probs is None else self._named(probs[0, index].tolist())
+        return Step(stage.name, start, end, score, named)
+
+    def _named(self, probs: Sequence[float]) -> LabelProbs:
+        return dict(zip((None, *self.labels), probs, strict=True))
+
+
+def _overlap(one: WordSpan, other: WordSpan) -> float:
+    """Shared words among all words of the two."""
+    shared = max(0, min(one.end, other.end) - max(one.start, other.start))
+    return shared / (len(one) + len(other) - shared)

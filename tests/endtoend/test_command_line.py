@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["convert", "stats", "view", "evaluate", "compare", "generate", "formats", "train"]
+COMMANDS = [
+    "convert",
+    "stats",
+    "view",
+    "evaluate",
+    "compare",
+    "generate",
+    "formats",
+    "train",
+    "trace",
+]
 
 
 def spandet(*arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -33,7 +33,7 @@ def test_the_first_five_minutes(tmp_path: Path) -> None:
         assert words[0] == "spandet"
         quick = ["--set", "training.epochs=1"] if words[1] == "train" else []
         run([sys.executable, "-m", *words, *quick], tmp_path)
-    for page in ("corpus.html", "report.html", "model/report.html"):
+    for page in ("corpus.html", "report.html", "model/report.html", "trace.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
     section = README.split("In Python:\n")[1]
     (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import browsing
+from browsing import find_browser
 from spandet.text import CharSpan, Document, Entity
 from spandet.viewing import comparison_to_html, to_html
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--virtual-time-budget=500",  # events that a click causes come before the page is dumped
-    "--window-size=1000,700",
-]
 
 TEXT = "👍 The IL-2 receptor gene <b>binds</b> بالقاهرة"
 HOSTILE = "<script>document.title='x'</script>"
@@ -56,50 +38,17 @@ const press = (key) => {
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   return document.activeElement.dataset.at ?? null;
 };
-const report = (found) => {
-  const place = document.createElement("pre");
-  place.id = "probe";
-  place.textContent = JSON.stringify({
-    ...found,
-    requests: performance.getEntriesByType("resource").map((entry) => entry.name),
-    title: document.title,
-  });
-  document.body.append(place);
-};
 """
 
 
 @pytest.fixture(scope="session")
 def browser() -> str:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"needs a browser to look at the page, one of: {', '.join(BROWSERS)}")
-    return found
+    return find_browser()
 
 
 def probe(browser: str, folder: Path, page: str, script: str, address: str = "") -> dict[str, Any]:
-    """Open the page at `address`, run the script in it, and return what it reports."""
-    path = folder / "page.html"
-    path.write_text(page.replace("</body>", f"<script>{PROBE}{script}</script></body>"), "utf-8")
-    done = subprocess.run(
-        [
-            browser,
-            *FLAGS,
-            f"--user-data-dir={folder / 'profile'}",
-            "--dump-dom",
-            path.as_uri() + address,
-        ],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=True,
-    )
-    assert "CONSOLE" not in done.stderr, done.stderr
-    match = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert match is not None, done.stdout[-2000:]
-    found: dict[str, Any] = json.loads(unescape(match[1]))
-    assert found.pop("requests") == []
-    return found
+    """What the script, which may use what is defined above, reports of the page."""
+    return browsing.probe(browser, folder, page, PROBE + script, address)
 
 
 def entity(words: str, label: str, score: float | None = None) -> Entity[CharSpan]:

@@ -93,7 +93,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 
 @given(
     st.lists(candidates(), min_size=1, max_size=3),
-    st.sampled_from(["max", "sum", "first"]),
+    st.sampled_from(["max", "sum", "first", "noisy-or"]),
     st.sampled_from(["keep", "greedy", "both"]),
     st.sampled_from([0.5, 0.9, 1.0]),
     st.sampled_from([0.0, 0.35, 0.6]),
@@ -116,3 +116,34 @@ def test_spans_are_unique_known_and_independent_of_the_batch(
 def test_a_threshold_out_of_range_is_refused() -> None:
     with pytest.raises(Exception, match=r"\[decoding\] threshold"):
         decoded([], threshold=2)
+
+
+def test_two_labels_on_one_span() -> None:
+    twice: list[Candidate] = [(0, 2, 1, 0.7), (0, 2, 2, 0.6), (0, 2, 1, 0.5), (1, 2, 3, 0.6)]
+    assert decoded(twice, threshold=0) == [(0, 0, 2, 1, 0.7), (0, 1, 2, 3, 0.6)]
+    assert decoded(twice, threshold=0, one_label=False) == [
+        (0, 0, 2, 1, 0.7),
+        (0, 0, 2, 2, 0.6),
+        (0, 1, 2, 3, 0.6),
+    ]
+
+
+def test_candidates_that_agree_make_each_other_surer() -> None:
+    votes: list[Candidate] = [(0, 2, 1, 0.5), (0, 2, 2, 0.6), (0, 2, 1, 0.4), (3, 4, 1, 1.0)]
+    options = {"threshold": 0, "merge": "noisy-or"}
+    assert decoded(votes, **options) == [(0, 0, 2, 1, 0.7), (0, 3, 4, 1, 1.0)]
+    assert (0, 0, 2, 2, 0.6) in decoded(votes, one_label=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("none_weight", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
+)
+def test_a_label_must_beat_a_share_of_no_entity(none_weight: float, found: list[int]) -> None:
+    spans = torch.tensor([[[0, 1], [1, 2], [2, 3]]])
+    probs = torch.tensor([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]])
+    given_ = SpanPredictions(spans, probs, torch.ones(1, 3, dtype=torch.bool))
+    got = decode(given_, DecodingSettings(threshold=0, none_weight=none_weight))
+    assert [end for _, end in got.spans.tolist()] == found
+    likeliest = probs.argmax(dim=-1)[0]
+    if none_weight == 1:
+        assert got.labels.tolist() == likeliest[likeliest > 0].tolist()

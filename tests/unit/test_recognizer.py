@@ -1,9 +1,8 @@
-"""The recognizer: building, predicting, saving, tuning, tracing."""
+"""The recognizer: building, predicting, saving, tuning."""
 
 from __future__ import annotations
 
 import random
-from math import floor
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from spandet import evaluate, generate
 from spandet.errors import ConfigError, UsageError
 from spandet.recognizer import ModelSettings, Recognizer, best_threshold, gold_spans
 from spandet.text import Document, Entity, WordRow, WordSpan
-from spandet.tracing import trace
 
 SMALL = {
     "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
@@ -114,27 +112,6 @@ def test_the_best_threshold_lies_between_scores() -> None:
     assert best_threshold([], gold=3) == (0.5, 0.0)
     # Equal scores stand or fall together.
     assert best_threshold([(0.5, True), (0.5, False)], gold=1)[1] == pytest.approx(2 / 3)
-
-
-def test_traces_lead_to_the_entities(recognizer: Recognizer, documents: list[Document]) -> None:
-    traced = list(trace(recognizer, documents[0]))
-    (predicted,) = recognizer.predict(documents[:1])
-    spans = {
-        (predicted.sentences[t.sentence].chars_of(t.entity.span), t.entity.label) for t in traced
-    }
-    assert spans == {(e.span, e.label) for e in predicted.entities}
-    for entity in traced:
-        seed, moved = entity.steps
-        assert (seed.name, moved.name) == ("seed", "moved")
-        assert seed.score is not None
-        assert moved.label_probs is not None
-        assert moved.label_probs[entity.entity.label] == pytest.approx(entity.entity.score or 0)
-        length = len(predicted.sentences[entity.sentence])
-        start = min(max(floor(moved.start + 0.5), 0), length - 1)
-        end = min(max(floor(moved.end + 0.5), 1), length)
-        stays = start >= end
-        expected = (seed.start, seed.end) if stays else (start, end)
-        assert (entity.entity.span.start, entity.entity.span.end) == expected
 
 
 def test_gold_becomes_padded_tensors() -> None:

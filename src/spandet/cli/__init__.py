@@ -14,6 +14,7 @@ from spandet.cli.generate import generate_command
 from spandet.cli.predict import predict_command
 from spandet.cli.stats import stats_command
 from spandet.cli.terminal import show_error
+from spandet.cli.trace import trace_command
 from spandet.cli.train import train_command
 from spandet.cli.view import view_command
 from spandet.errors import SpandetError, UsageError
@@ -32,6 +33,7 @@ app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
 app.command("predict")(predict_command)
+app.command("trace")(trace_command)
 app.command("generate")(generate_command)
 app.command("formats")(formats_command)
 

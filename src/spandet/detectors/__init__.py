@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spandet.config import Settings
-from spandet.detectors import locate_and_label
+from spandet.detectors import boundary_diffusion, locate_and_label, proposer_regressor
 from spandet.detectors.base import Detector
+from spandet.detectors.boundary_diffusion import BoundaryDiffusion, BoundaryDiffusionSettings
 from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.proposer_regressor import ProposerRegressor, ProposerRegressorSettings
 
 __all__ = ["DETECTORS", "Detector", "DetectorRow"]
 
@@ -26,5 +28,11 @@ class DetectorRow:
 DETECTORS: Mapping[str, DetectorRow] = {
     "locate-and-label": DetectorRow(
         LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
+    ),
+    "proposer-regressor": DetectorRow(
+        ProposerRegressorSettings, ProposerRegressor, proposer_regressor.PRESETS
+    ),
+    "boundary-diffusion": DetectorRow(
+        BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion.PRESETS
     ),
 }

@@ -27,5 +27,14 @@ class Detector(nn.Module, ABC):
         """
 
     @abstractmethod
-    def detect(self, words: WordFeatures, chance: Sequence[Generator]) -> SpanPredictions:
-        """Predict: which spans, with which labels?"""
+    def detect(
+        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+    ) -> SpanPredictions:
+        """Predict: which spans, with which labels?
+
+        Args:
+            words: The encoded sentences.
+            chance: One generator per sentence.
+            keep_all: Carry the candidates that are dropped on the way to the end as well, with
+                their mask False: decoding gives the same, and a tracer can look at them.
+        """

@@ -67,7 +67,7 @@ class LocateAndLabelSettings(Settings):
     """Where a moved span takes its label from: any entity, its seed's, or its positive seed's."""
     label_loss: Literal["cross-entropy", "focal"] = "cross-entropy"
     reduction: Literal["mean", "sum"] = "mean"
-    """Losses per span, or summed up (the paper's formulas)."""
+    """Losses per span, or summed up in each sentence (the paper's formulas)."""
     soft_offsets: bool = False
     """Weigh the boundary loss by overlap too."""
     sentence_feature: bool = False
@@ -125,6 +125,7 @@ class _Sample:
     seeds: FlatSpans
     match: Match
     positive: Bool[Tensor, " span"]
+    sentences: int
 
 
 @dataclass(frozen=True)
@@ -173,17 +174,21 @@ class LocateAndLabel(Detector):
         losses["label"] = self._label_loss(logits, moved, sample, gold)
         return losses
 
-    def detect(self, words: WordFeatures, chance: Sequence[Generator]) -> SpanPredictions:
+    def detect(
+        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+    ) -> SpanPredictions:
         """Filter first, so that only promising seeds are moved and classified."""
         del chance  # nothing here is random
         view = SpanView(words, self.outside)
         lengths = self.settings.eval_lengths or self.settings.lengths
         seeds = self._seeds(words, lengths)
         sure = torch.ones_like(seeds.sentence, dtype=words.features.dtype)
+        kept = torch.ones_like(seeds.sentence, dtype=torch.bool)
         if self.filter is not None:
             sure = self._filter_logits(view, seeds).sigmoid()
             kept = sure > self.settings.filter_threshold
-            seeds, sure = seeds.where(kept), sure[kept]
+            if not keep_all:
+                seeds, sure, kept = seeds.where(kept), sure[kept], kept[kept]
         offsets = self._offsets(view, seeds)
         moved = self._moved(seeds, offsets, view)
         probs = self._label_logits(view, moved.spans).softmax(dim=-1)
@@ -196,12 +201,11 @@ class LocateAndLabel(Detector):
         def rows(values: Tensor) -> Tensor:
             return to_rows(values, seeds.sentence, batch)[0]
 
-        spans, mask = to_rows(moved.spans.spans, seeds.sentence, batch)
         trace = (
             Stage("seed", rows(seed_spans), scores=rows(sure)),
             Stage("moved", rows(seed_spans + offsets), label_probs=rows(probs)),
         )
-        return SpanPredictions(spans, rows(probs), mask, trace)
+        return SpanPredictions(rows(moved.spans.spans), rows(probs), rows(kept), trace)
 
     def _seeds(self, words: WordFeatures, lengths: Sequence[int]) -> FlatSpans:
         """Section 3.2: windows of a few lengths at every word."""
@@ -237,6 +241,7 @@ class LocateAndLabel(Detector):
                 torch.cat([match.labels[drawn], gold.labels[sentence, index]]),
             ),
             torch.cat([positive[drawn], torch.ones_like(sentence, dtype=torch.bool)]),
+            len(gold.mask),
         )
 
     def _filter_logits(self, view: SpanView, seeds: FlatSpans) -> Float[Tensor, " span"]:
@@ -278,7 +283,7 @@ class LocateAndLabel(Detector):
         log_right = F.logsigmoid(torch.where(sample.positive, logits, -logits))
         focal = -((1 - log_right.exp()) ** self.settings.focal) * log_right
         weights = self._soft_weights(sample.match.iou, target.bool())
-        return self._reduce(weights * focal, self.settings.filter_weight)
+        return self._reduce(weights * focal, self.settings.filter_weight, sample)
 
     def _offset_losses(self, offsets: Tensor, within: Tensor, sample: _Sample) -> Losses:
         """Eqs. 10-12 on positive seeds: each boundary, and the span as a whole."""
@@ -291,8 +296,8 @@ class LocateAndLabel(Detector):
             boundary = boundary * sample.match.iou[chosen]
         overlap = 1 - signed_iou(seeds + offsets, gold.to(offsets.dtype))
         return {
-            "boundary": self._reduce(boundary, self.settings.boundary_weight),
-            "overlap": self._reduce(overlap, self.settings.overlap_weight),
+            "boundary": self._reduce(boundary, self.settings.boundary_weight, sample),
+            "overlap": self._reduce(overlap, self.settings.overlap_weight, sample),
         }
 
     def _label_loss(self, logits: Tensor, moved: _Moved, sample: _Sample, gold: GoldSpans) -> Loss:
@@ -305,7 +310,7 @@ class LocateAndLabel(Detector):
         if self.settings.label_loss == "focal":
             loss = loss * (1 - log_right.exp()) ** self.settings.focal
         weights = self._soft_weights(match.iou, match.iou >= self.settings.label_overlap)
-        return self._reduce(weights * loss, self.settings.label_weight)
+        return self._reduce(weights * loss, self.settings.label_weight, sample)
 
     def _paired(self, spans: FlatSpans, sample: _Sample, gold: GoldSpans) -> Match:
         """Which entity judges a moved span?"""
@@ -322,6 +327,6 @@ class LocateAndLabel(Detector):
         """Eq. 8: a clear example counts in full, a doubtful one less."""
         return torch.where(positive, overlap, 1 - overlap) ** self.settings.soft_exponent
 
-    def _reduce(self, losses: Float[Tensor, " span"], weight: float) -> Loss:
-        count = len(losses) if self.settings.reduction == "mean" else 1
+    def _reduce(self, losses: Float[Tensor, " span"], weight: float, sample: _Sample) -> Loss:
+        count = len(losses) if self.settings.reduction == "mean" else sample.sentences
         return Loss(weight * losses.sum(), losses.new_tensor(float(count)))

@@ -1,7 +1,6 @@
 """A batch of sentences as the encoder takes it: everything is a flat list of all their words."""
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,6 +9,7 @@ from torch import Tensor
 from spandet.encoding.characters import CharacterBatch
 from spandet.encoding.pieces import PieceBatch
 from spandet.layers.sequences import Sequences
+from spandet.tensors import moved
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,4 @@ class EncoderBatch:
 
     def to(self, device: torch.device | str) -> "EncoderBatch":
         """The same on another device."""
-        return _moved(self, device)  # type: ignore[no-any-return]
-
-
-def _moved(thing: Any, device: torch.device | str) -> Any:
-    if isinstance(thing, Tensor):
-        return thing.to(device, non_blocking=True)
-    if not is_dataclass(thing) or isinstance(thing, type):
-        return thing
-    own = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return replace(thing, **{name: _moved(value, device) for name, value in own.items()})
+        return moved(self, device)

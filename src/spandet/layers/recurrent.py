@@ -47,6 +47,16 @@ class BiRNN(nn.Module):
 def _run(
     net: nn.Module, items: Float[Tensor, "item input"], sequences: Sequences
 ) -> Float[Tensor, "item half"]:
+    if items.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return _read(net, items, sequences)
+    # Few processors have kernels for recurrent nets in half precision.
+    with torch.autocast("cpu", enabled=False):
+        return _read(net, items.float(), sequences)
+
+
+def _read(
+    net: nn.Module, items: Float[Tensor, "item input"], sequences: Sequences
+) -> Float[Tensor, "item half"]:
     laid_out = items[sequences.take]
     if sequences.batch_sizes is None:
         output, _ = net(laid_out)  # step sequence half

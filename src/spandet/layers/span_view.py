@@ -22,10 +22,18 @@ class SpanView:
         self._maximum = RangeMaximum(words.features, max(self._row, 1))
         self._sentence = words.sentence
 
-    def inner(self, head: SpanHead, spans: FlatSpans) -> Float[Tensor, "span out"]:
-        """A head that looks at the first and the last word of a span."""
+    def inner(
+        self, head: SpanHead, spans: FlatSpans, whole: Float[Tensor, "span dim"] | None = None
+    ) -> Float[Tensor, "span out"]:
+        """A head that looks at the first and the last word of a span.
+
+        Args:
+            head: Scores spans.
+            spans: Which ones.
+            whole: Shown to the head instead of the sentence's vector.
+        """
         base = spans.sentence * self._row
-        return self._apply(head, spans, base + spans.starts, base + spans.ends - 1)
+        return self._apply(head, spans, base + spans.starts, base + spans.ends - 1, whole)
 
     def outer(self, head: SpanHead, spans: FlatSpans) -> Float[Tensor, "span out"]:
         """A head that looks at the words just before and just after a span."""
@@ -37,9 +45,15 @@ class SpanView:
             right = torch.where(spans.ends <= last, right, self._outside + 1)
         return self._apply(head, spans, left, right)
 
-    def _apply(self, head: SpanHead, spans: FlatSpans, left: Tensor, right: Tensor) -> Tensor:
-        whole = None
-        if head.whole is not None and self._sentence is not None:
+    def _apply(
+        self,
+        head: SpanHead,
+        spans: FlatSpans,
+        left: Tensor,
+        right: Tensor,
+        whole: Tensor | None = None,
+    ) -> Tensor:
+        if whole is None and head.whole is not None and self._sentence is not None:
             whole = self._sentence[spans.sentence]
         scores: Tensor = head(self._maximum.inside(spans), self.words, left, right, whole)
         return scores

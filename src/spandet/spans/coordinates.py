@@ -1,8 +1,13 @@
 """Changes of unit: each is a function here, and gives its result a new name."""
 
+from typing import Literal
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
+
+State = Literal["ends", "width"]
+"""What a pair of latents stands for: first and last word, or first word and width."""
 
 
 def to_words(soft_spans: Float[Tensor, "*shape 2"]) -> Int[Tensor, "*shape 2"]:
@@ -24,3 +29,34 @@ def legal(spans: Int[Tensor, "span 2"], lengths: Int[Tensor, " span"]) -> Tensor
     """Which spans are not empty and lie in their sentence?"""
     starts, ends = spans.unbind(dim=-1)
     return (starts >= 0) & (starts < ends) & (ends <= lengths)
+
+
+def to_latents(
+    spans: Shaped[Tensor, "*#shape 2"],
+    lengths: Int[Tensor, "*#shape"],
+    *,
+    scale: float,
+    state: State,
+) -> Float[Tensor, "*#shape 2"]:
+    """Spans in noise space: first and last word, or first word and width, from -scale to scale."""
+    most = (lengths - 1).clamp(min=1)[..., None]
+    first, last = spans[..., 0], spans[..., 1] - 1
+    pair = torch.stack([first, last if state == "ends" else last - first], dim=-1)
+    return scale * (2 * pair / most - 1)
+
+
+def to_spans(
+    latents: Float[Tensor, "*#shape 2"],
+    lengths: Int[Tensor, "*#shape"],
+    *,
+    scale: float,
+    state: State,
+) -> Int[Tensor, "*#shape 2"]:
+    """The spans nearest to points of noise space; never empty, never outside their sentence."""
+    unit = (latents.clamp(-scale, scale) / scale + 1) / 2
+    if state == "ends":
+        unit = unit.sort(dim=-1).values
+    else:
+        unit = torch.stack([unit[..., 0], unit.sum(dim=-1).clamp(max=1)], dim=-1)
+    first, last = (unit * (lengths - 1).clamp(min=0)[..., None]).round().long().unbind(dim=-1)
+    return torch.stack([first, last + 1], dim=-1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import Generator
 
@@ -27,6 +28,8 @@ def build_accelerator(settings: TrainingSettings) -> Accelerator:
     """The processes and devices that the launcher gave us; alone, the best device there is."""
     # Which parameters a batch does not touch (a frozen transformer, say) differs between batches.
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)
+    # It keeps the precision of the first run of a program for ever; the processes may stay.
+    AcceleratorState._reset_state()  # noqa: SLF001 (there is no other way)
     return Accelerator(
         mixed_precision=_precision(settings.precision),
         # Without this, processes on a machine that has only a CPU would not find each other.

@@ -32,6 +32,7 @@ class Log:
         self._path = folder / LOG
         self._stream = self._path.open("ab")
         self._stream.truncate(min(size, self._path.stat().st_size))
+        self._show_again(step)
 
     def __enter__(self) -> Self:
         return self
@@ -54,9 +55,19 @@ class Log:
             self._stream.flush()
         except OSError as error:
             raise TrainingError(f"cannot write {self._path}: {error.strerror}") from error
+        self._show(kind, step, facts)
+
+    def _show(self, kind: str, step: int, facts: Mapping[str, Any]) -> None:
         if self._board is not None:
             for name, value in _numbers(facts):
                 self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def _show_again(self, step: int) -> None:
+        """TensorBoard forgets whole steps only: of the last one, show what belongs to the run."""
+        if self._board is not None:
+            for line in map(json.loads, self._path.read_text(encoding="utf-8").splitlines()):
+                if line["step"] == step:
+                    self._show(line.pop("kind"), line.pop("step"), line)
 
     def size(self) -> int:
         """How long it is, once everything is on the disk."""

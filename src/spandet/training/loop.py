@@ -11,7 +11,6 @@ from time import monotonic
 from accelerate.utils import gather_object
 
 from spandet.chance import generator
-from spandet.evaluation import Score, evaluate
 from spandet.recognizer import Recognizer, gold_spans
 from spandet.text import Document
 from spandet.training.batches import batches, part_of
@@ -20,6 +19,7 @@ from spandet.training.engine import Engine
 from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.frozen import FrozenOutputs
 from spandet.training.interruption import Interruption
+from spandet.training.judgement import judge
 from spandet.training.keeper import Keeper
 from spandet.training.memory import give_back
 from spandet.training.objective import BatchLoss
@@ -63,6 +63,7 @@ class Loop:
     def __post_init__(self) -> None:
         self._started = monotonic() - self.state.seconds
         self._pace = Pace()
+        self._untuned = self.recognizer.decoding.threshold
 
     def run(self) -> None:
         """Train until the last epoch, or until patience ends.
@@ -160,7 +161,7 @@ class Loop:
             epoch=state.epoch + 1,
             step=state.step,
             losses=state.epoch_losses.means(),
-            dev=DevScore.of(score) if score else None,
+            dev=score,
             sentences_per_second=pace,
             seconds=self._seconds(),
         )
@@ -170,12 +171,18 @@ class Loop:
         state.epoch, state.position, state.epoch_losses = state.epoch + 1, 0, LossSums()
         if is_best:
             state.best = state.epoch
+            self._use(score)
             self.keeper.model()
         self.keeper.log("epoch", state.step, record.model_dump(exclude={"step"}))
         self.screen.end_epoch(record, self.settings.epochs, is_best=is_best)
         self._checkpoint()
 
-    def _score(self) -> Score | None:
+    def _use(self, score: DevScore | None) -> None:
+        """Whoever takes the model before the run is over gets one that is as good as it seems."""
+        recognizer, threshold = self.recognizer, score.threshold if score else self._untuned
+        recognizer.decoding = recognizer.decoding.model_copy(update={"threshold": threshold})
+
+    def _score(self) -> DevScore | None:
         """How good the model is on dev. All processes share the work and know the answer."""
         if self.dev is None:
             return None
@@ -183,7 +190,7 @@ class Loop:
         own = self.dev[first::every]
         self.screen.begin_part("dev", len(own))
         found = []
-        for document in self.recognizer.predict(own):
+        for document in self.recognizer.predict(own, threshold=0.0):
             if self.interruption.signal:
                 break
             found.append(document)
@@ -194,7 +201,7 @@ class Loop:
             if len(part) < len(self.dev[process::every]):
                 self._end_early()
             predicted[process::every] = part
-        return evaluate(self.dev, predicted, resamples=0).micro
+        return judge(self.dev, predicted, untuned=self._untuned)
 
     def _log(self) -> None:
         state = self.state

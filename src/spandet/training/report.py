@@ -13,6 +13,7 @@ from spandet.text import Document
 from spandet.training.curves import STYLE, Point, curves
 from spandet.training.log import LOG
 from spandet.training.progress import clock
+from spandet.training.state import DevScore
 from spandet.training.summary import Row, Summary, percent, versions
 from spandet.viewing import comparison_to_html
 
@@ -32,7 +33,7 @@ def report_page(summary: Summary, folder: Path) -> str:
         f'<p class="soft">{escape(headline(summary))}</p>',
         *(f"<p>⚠ {escape(warning)}</p>" for warning in summary.warnings),
         _section("Loss", _loss_curves(summary, folder)),
-        _section("F1 on dev", _dev_curves(summary)),
+        _section("F1 on dev, each epoch at its best threshold", _dev_curves(summary)),
         _section("Epochs", _epochs(summary)),
         _section("Labels on dev", _table(summary.score_rows())),
         _section("Examples from dev: gold and predicted", _examples(summary)),
@@ -87,15 +88,16 @@ def _dev_curves(summary: Summary) -> str:
         "F1": [(float(epoch), 100 * dev.f1) for epoch, dev in scored],
         "precision": [(float(epoch), 100 * dev.precision) for epoch, dev in scored],
         "recall": [(float(epoch), 100 * dev.recall) for epoch, dev in scored],
+        "F1 untuned": [(float(epoch), 100 * dev.f1_untuned) for epoch, dev in scored],
     }
     return curves(series, across="epoch", title="Precision, recall and F1 on dev by epoch")
 
 
 def _epochs(summary: Summary) -> str:
-    rows: list[Row] = [("epoch", "step", "loss", "P", "R", "F1", "sentences/s", "time")]
+    dev_columns = ("P", "R", "F1", "threshold", "F1 untuned")
+    rows: list[Row] = [("epoch", "step", "loss", *dev_columns, "sentences/s", "time")]
     for record in summary.state.history:
-        dev = record.dev
-        scores = [percent(x) for x in (dev.precision, dev.recall, dev.f1)] if dev else [""] * 3
+        scores = _dev_cells(record.dev) if record.dev else [""] * len(dev_columns)
         best = " (best)" if record.epoch == summary.state.best else ""
         rows.append(
             (
@@ -108,6 +110,11 @@ def _epochs(summary: Summary) -> str:
             )
         )
     return _table(rows)
+
+
+def _dev_cells(dev: DevScore) -> list[str]:
+    best = [percent(share) for share in (dev.precision, dev.recall, dev.f1)]
+    return [*best, f"{dev.threshold:.3f}", percent(dev.f1_untuned)]
 
 
 def _examples(summary: Summary) -> str:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from spandet.evaluation import Score
-
 
 class DevScore(BaseModel):
-    """How good the model was on dev after an epoch (0 to 1)."""
+    """How good the model was on dev after an epoch (0 to 1), at its best threshold."""
 
     precision: float
     recall: float
     f1: float
-
-    @classmethod
-    def of(cls, score: Score) -> Self:
-        """Without the counts behind it."""
-        return cls(precision=score.precision, recall=score.recall, f1=score.f1)
+    threshold: float
+    """The one with the highest F1."""
+    f1_untuned: float
+    """At the recipe's threshold."""
 
 
 class EpochRecord(BaseModel):
@@ -80,6 +77,6 @@ class RunState(BaseModel):
 
     @property
     def best_f1(self) -> float | None:
-        """On dev, of the best epoch."""
+        """On dev, of the best epoch, at its best threshold."""
         record = self.history[self.best - 1] if self.best else None
         return record.dev.f1 if record and record.dev else None

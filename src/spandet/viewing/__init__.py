@@ -1,6 +1,18 @@
-"""Looking at documents: in the terminal and as a page, alone or predicted against gold."""
+"""Looking at documents, alone or against gold, and at how entities came about.
+
+In the terminal, and as a page.
+"""
 
 from spandet.viewing.browser import comparison_to_html, to_html
 from spandet.viewing.terminal import comparison_to_terminal, to_terminal
+from spandet.viewing.trace_page import trace_to_html
+from spandet.viewing.trace_terminal import trace_to_terminal
 
-__all__ = ["comparison_to_html", "comparison_to_terminal", "to_html", "to_terminal"]
+__all__ = [
+    "comparison_to_html",
+    "comparison_to_terminal",
+    "to_html",
+    "to_terminal",
+    "trace_to_html",
+    "trace_to_terminal",
+]

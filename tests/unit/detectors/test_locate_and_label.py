@@ -107,7 +107,7 @@ def test_focal_loss_of_the_filter(positive: bool, loss: float) -> None:
     match = Match(torch.tensor([float(positive)]), torch.tensor([[0, 1]]), torch.tensor([1]))
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[0, 1]]))
     sample = type(made._sample(words(1), gold([]), chance(1)))(
-        seeds, match, torch.tensor([positive])
+        seeds, match, torch.tensor([positive]), sentences=1
     )
     assert made._filter_loss(logits, sample).mean.item() == pytest.approx(loss, rel=1e-2)
 
@@ -116,7 +116,9 @@ def test_boundary_and_overlap_loss() -> None:
     made = detector(boundary_weight=1, overlap_weight=1)
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
     match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
-    sample = type(made._sample(words(1), gold([]), chance(1)))(seeds, match, torch.tensor([True]))
+    sample = type(made._sample(words(1), gold([]), chance(1)))(
+        seeds, match, torch.tensor([True]), sentences=1
+    )
     yes = torch.tensor([True])
     losses = made._offset_losses(torch.tensor([[0.5, -1.0]]), yes, sample)
     assert losses["boundary"].mean.item() == pytest.approx(0.125 + 1.5)
@@ -138,7 +140,7 @@ def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -
     seeds = FlatSpans(torch.zeros(2, dtype=torch.long), torch.tensor([[0, 3], [0, 3]]))
     match = Match(torch.tensor([0.75, 0.75]), torch.tensor([[0, 4]] * 2), torch.tensor([2, 2]))
     sample = type(made._sample(words(1), gold([]), chance(1)))(
-        seeds, match, torch.tensor([True, True])
+        seeds, match, torch.tensor([True, True]), sentences=1
     )
     logits = torch.zeros(2, LABELS)
     logits[1, 3] = 50  # sure of the entity that it was moved onto, which is not its seed's
@@ -184,7 +186,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
     items: list[list[tuple[int, int, int]]] = [[(0, 2, 1), (1, 2, 2)], [], [(0, 12, 3)], []]
     lengths = (5, 1, 14, 0)
     together = made.detect(words(*lengths, width=17, sentence=True), chance(4))
-    sums: dict[str, float] = {}
+    sums: dict[str, tuple[float, float]] = {}
     for index, length in enumerate(lengths):
         alone = made.detect(
             words(length, width=max(length, 1), sentence=True), chance(4)[index : index + 1]
@@ -199,12 +201,13 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
             gold(items[index]),
             chance(4)[index : index + 1],
         )
-        for name, (total, _) in parts(losses).items():
-            sums[name] = sums.get(name, 0) + total
-    batch = made(words(*lengths, width=17, sentence=True), gold(*items), chance(4))
-    assert {name: total for name, (total, _) in parts(batch).items()} == pytest.approx(
-        sums, rel=1e-4
-    )
+        for name, (total, count) in parts(losses).items():
+            before = sums.get(name, (0, 0))
+            sums[name] = (before[0] + total, before[1] + count)
+    batch = parts(made(words(*lengths, width=17, sentence=True), gold(*items), chance(4)))
+    assert set(batch) == set(sums)
+    for name, expected in sums.items():
+        assert batch[name] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("settings", VARIANTS)

@@ -49,7 +49,7 @@ def state(step: int = 3) -> RunState:
         epoch=1,
         step=2,
         losses={"filter": 0.1 + 0.2},
-        dev=DevScore(precision=1 / 3, recall=1, f1=0.5),
+        dev=DevScore(precision=1 / 3, recall=1, f1=0.5, threshold=0.1 + 0.2, f1_untuned=0.2),
         sentences_per_second=1.5,
         seconds=2.0,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from spandet.evaluation import evaluate
 from spandet.training.checkpoint import CHECKPOINT, read_checkpoint
 from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.log import LOG
@@ -208,11 +209,11 @@ def test_asked_to_end_while_dev_is_read_it_ends_before_dev(tmp_path: Path) -> No
     toy = Toy(tmp_path, epochs=1)
     predict = toy.recognizer.predict
 
-    def asked(*arguments: Any) -> Any:
+    def asked(*arguments: Any, **named: Any) -> Any:
         toy.interruption.signal = signal.SIGINT
-        return predict(*arguments)
+        return predict(*arguments, **named)
 
-    toy.recognizer.predict = asked  # type: ignore[method-assign, assignment]
+    toy.recognizer.predict = asked  # type: ignore[method-assign]
     with pytest.raises(TrainingInterrupted):
         toy.run()
     _, state = read_checkpoint(tmp_path / CHECKPOINT)
@@ -232,8 +233,8 @@ def test_the_best_epoch_is_kept_and_patience_ends(tmp_path: Path) -> None:
     def score() -> Any:
         found = score_of()
         assert found is not None
-        object.__setattr__(found, "f1", next(scores))
-        return found
+        f1 = next(scores)
+        return found.model_copy(update={"f1": f1, "threshold": f1 / 2, "f1_untuned": 1 - f1})
 
     toy.loop._score = score  # type: ignore[method-assign]
     state = toy.run()
@@ -241,6 +242,20 @@ def test_the_best_epoch_is_kept_and_patience_ends(tmp_path: Path) -> None:
     assert [record.dev.f1 for record in state.history if record.dev] == [0.1, 0.5, 0.4, 0.5]
     assert state.best == 2
     assert toy.recognizer.saves == 2
+    assert toy.recognizer.decoding.threshold == 0.25  # of the best epoch, as it was saved
+
+
+def test_an_unsure_model_is_judged_at_its_own_threshold(tmp_path: Path) -> None:
+    """What is right but unsure counts, and is what is found when the model is used."""
+    toy = Toy(tmp_path, sentences=60, dev=20, epochs=1, lr=0.1, encoder_lr=0.1)
+    toy.loop._untuned = 0.999
+    judged = toy.run().history[0].dev
+
+    assert judged is not None
+    assert judged.f1_untuned < 0.1 < judged.f1
+    dev = toy.loop.dev or ()
+    used = evaluate(dev, toy.recognizer.predict(dev), resamples=0).micro
+    assert (used.precision, used.recall, used.f1) == (judged.precision, judged.recall, judged.f1)
 
 
 def test_without_dev_the_last_epoch_is_kept(tmp_path: Path) -> None:
@@ -268,7 +283,7 @@ def test_the_log_says_what_happens(tmp_path: Path) -> None:
         "seconds",
     }
     assert steps[0]["losses"].keys() == {"found", "nothing"}
-    assert epochs[1]["dev"].keys() == {"precision", "recall", "f1"}
+    assert epochs[1]["dev"].keys() == {"precision", "recall", "f1", "threshold", "f1_untuned"}
 
 
 def test_sums_give_means() -> None:

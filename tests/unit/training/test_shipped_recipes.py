@@ -31,3 +31,22 @@ def test_every_detector_has_its_presets_and_a_demo(name: str) -> None:
         chosen = {**values, "detector": {"name": name, "preset": preset}}
         assert Recipe.from_values(chosen) != plain
     assert PROJECT / "recipes" / "demo" / f"{name}.toml" in RECIPES
+
+
+CORPORA = ["ace04", "ace05", "conll03", "genia", "kbp17", "msra", "ontonotes", "weibo"]
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_proposer_regressor_comes_with_the_papers_settings(corpus: str) -> None:
+    recipe = Recipe.load(PROJECT / "recipes" / corpus / "proposer-regressor.toml")
+    row = DETECTORS["proposer-regressor"]
+    chinese = corpus in {"weibo", "msra"}
+    wanted = {**row.presets["paper"]["detector"], "kernels": (2, 2, 2) if chinese else (2, 2)}
+    assert recipe.model.detector == row.settings.build(wanted, where="detector")
+    assert recipe.model.decoding.model_dump().items() >= row.presets["paper"]["decoding"].items()
+    encoder, training = recipe.model.encoder, recipe.training
+    assert encoder.fusion.kind == "bigru"
+    assert encoder.fusion.norm
+    assert (encoder.characters is None) == (encoder.tags is None) == chinese
+    assert (training.epochs, training.batch_sentences, training.schedule) == (5, 4, "cosine")
+    assert training.lr == training.encoder_lr == 2e-5

@@ -1,0 +1,372 @@
+"""End-to-End Entity Detection with Proposer and Regressor (Wen et al., 2023).
+
+A pyramid of windows proposes one span per word, a regressor refines all of them together, and a
+head points at the span that each of them means. Numbers of equations are the paper's.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import torch
+from annotated_types import Ge, Gt, Interval, MultipleOf
+from jaxtyping import Bool, Float, Int
+from pydantic import model_validator
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from spandet.config import Settings
+from spandet.detectors.base import Detector
+from spandet.errors import ConfigError
+from spandet.layers.cells import cells_of
+from spandet.layers.entity_head import EntityHead, Said
+from spandet.layers.mlp import mlp
+from spandet.layers.proposals import (
+    CellProposals,
+    FeedForwardUpdate,
+    GatedUpdate,
+    Guesses,
+    ProposalFusion,
+    Proposals,
+    Query,
+    RegressorLayer,
+    Update,
+)
+from spandet.layers.pyramid import FeaturePyramid, Message, Pool, RecurrentBlock
+from spandet.layers.recurrent import Cell
+from spandet.layers.set_loss import Reduction, SetLoss
+from spandet.layers.span_head import SpanHead
+from spandet.layers.span_view import SpanView
+from spandet.layers.spatial_attention import Attention, AttentionStyle, SpatialAttention
+from spandet.spans.assignment import Matching, Rest
+from spandet.spans.flat import FlatSpans, to_rows
+from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+Weight = Annotated[float, Ge(0)]
+Count = Annotated[int, Gt(0)]
+Natural = Annotated[int, Ge(0)]
+
+
+class ProposerRegressorSettings(Settings):
+    """What can be chosen. Defaults are the paper's or, where it errs or is silent, what works."""
+
+    name: Literal["proposer-regressor"] = "proposer-regressor"
+    kernels: tuple[Annotated[int, Gt(1)], ...] = (2, 2)
+    """Convolutions of the pyramid from the bottom up; () leaves only the words."""
+    use_backward: bool = True
+    """Ablation: without it the pyramid is only read upwards."""
+    cell: Cell = "gru"
+    """Recurrent nets of the pyramid."""
+    recurrent_dim: Annotated[int, Ge(0), MultipleOf(2)] = 0
+    """Size of their output, both directions together; 0: twice the word vector (the paper)."""
+    pool: Pool = "mean"
+    """What of the words below joins a cell's features."""
+    message: Message = "finished"
+    """What a level tells the one below: its finished features, or what they are made from."""
+    proposals: Literal["words", "cells"] = "words"
+    """One proposal per word, or one per cell of the pyramid: several per word."""
+    query: Query = "mixed"
+    """The first query: word and covering cells mixed, or the lowest level's features."""
+    layers: Natural = 3
+    """Rounds of refinement."""
+    eval_layers: Natural | None = None
+    """Rounds in prediction; None: all."""
+    heads: Count = 8
+    attention: Attention = "dot+spatial"
+    """"dot" is the ablation without spatial modulation; the last one is linear in the length."""
+    window: Count = 64
+    """Proposals that spatial_window looks at."""
+    global_heads: Natural = 0
+    """Heads without spatial modulation."""
+    sentence_key: bool = False
+    """One more key, the sentence as a whole, which no place hides."""
+    scale_heads: bool = False
+    """Weigh what heads saw by their say in the location."""
+    update: Update = "gate"
+    """How queries take in what they saw; the ablation of the gate is "ffn" or "residual"."""
+    update_norm: bool = False
+    """Normalise after the gate; for more than three layers."""
+    ffn_dim: Count = 2048
+    use_category_embedding: bool = True
+    """Ablation: without it queries do not know what they are taken for."""
+    use_location_iteration: bool = True
+    """Ablation: without it proposals stay where the proposer put them."""
+    use_logits_iteration: bool = True
+    """Ablation: without it layers do not change labels; the head still does."""
+    tied_pointer: bool = False
+    """The same maps for queries and for words."""
+    max_width: Natural = 32
+    """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
+    classify_spans: bool = False
+    """Look at the words of the span that was found before naming it."""
+    matching: Matching = "relative"
+    """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
+    rest: Rest = "greedy"
+    """Proposals that are left go to the cheapest of all entities and none, or to none."""
+    reduction: Reduction = "proposals"
+    """Mean over all proposals; or, per sentence, the mean or the sum (the paper) of its own."""
+    none_weight: Weight = 1.0
+    """What a proposal for nothing counts in the label loss."""
+    layer_weight: Weight = 0.0
+    """What the loss after the proposer and after each layer but the last counts."""
+    layer_copies: Count = 1
+    """Proposals that each entity takes in these losses; 1: as in the last."""
+    spans_per_proposal: Count = 1
+    """How many of its most probable spans a proposal may give in prediction."""
+    emission: Share = 0.1
+    """A span goes on to decoding when its label is surer than this share of "no entity"."""
+    dropout: Share = 0.1
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ProposerRegressorSettings":
+        if self.global_heads > self.heads:
+            raise ValueError(f"global_heads must be at most heads ({self.heads})")
+        if self.attention == "spatial_window" and (self.proposals == "cells" or self.sentence_key):
+            raise ValueError('attention = "spatial_window" needs proposals = "words", no key')
+        return self
+
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {
+        "detector": {
+            "query": "lowest",
+            "tied_pointer": True,
+            "max_width": 0,
+            "matching": "raw",
+            "reduction": "sum",
+            "emission": 1.0,
+        },
+        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
+    },
+    "released-code": {
+        "detector": {
+            "kernels": (2, 3),
+            "pool": "max",
+            "message": "merged",
+            "scale_heads": True,
+            "update": "ffn",
+            "max_width": 0,
+            "matching": "raw",
+            "rest": "none",
+            "reduction": "sentences",
+            "emission": 1.0,
+        },
+        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
+    },
+}
+
+
+class ProposerRegressor(Detector):
+    """Propose, refine, point."""
+
+    def __init__(
+        self, settings: ProposerRegressorSettings, *, dim: int, sentence_dim: int, labels: int
+    ) -> None:
+        super().__init__()
+        del sentence_dim
+        if settings.heads > dim:
+            raise ConfigError(f"[detector] heads: must be at most the word vector's size, {dim}")
+        self.settings = settings
+        dropout = settings.dropout
+        self.pyramid = FeaturePyramid(
+            dim=dim,
+            kernels=settings.kernels,
+            block=lambda: RecurrentBlock(
+                dim=dim,
+                cell=settings.cell,
+                recurrent_dim=settings.recurrent_dim or 2 * dim,
+                dropout=dropout,
+            ),
+            dropout=dropout,
+            backward=settings.use_backward,
+            pool=settings.pool,
+            message=settings.message,
+        )
+        self.propose: nn.Module = (
+            ProposalFusion(dim=dim, query=settings.query, dropout=dropout)
+            if settings.proposals == "words"
+            else CellProposals(dim=dim, levels=len(settings.kernels) + 1)
+        )
+        self.first_labels = mlp(dim, labels)
+        self.layers = nn.ModuleList(_layer(settings, dim, labels) for _ in range(settings.layers))
+        self.head = EntityHead(
+            dim=dim, labels=labels, tied=settings.tied_pointer, max_width=settings.max_width or None
+        )
+        self.loss = SetLoss(
+            matching=settings.matching,
+            rest=settings.rest,
+            reduction=settings.reduction,
+            none_weight=settings.none_weight,
+        )
+        self.span_labels = (
+            SpanHead(dim=dim, out=labels, dropout=dropout, sentence_dim=dim)
+            if settings.classify_spans
+            else None
+        )
+
+    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+        """Match proposals and entities, and make each say what it was matched with (eq. 25)."""
+        del chance  # nothing here is random
+        states = self._states(words, len(self.layers))
+        said: Said = self.head(states[-1], words)
+        targets = self.loss.targets(said, gold)
+        losses = self.loss.losses(said, gold, targets)
+        if self.span_labels is not None:
+            losses["span_label"] = self._span_label_loss(states[-1], said, words, gold, targets)
+        weight, copies = self.settings.layer_weight, self.settings.layer_copies
+        for number, state in enumerate(states[:-1] if weight else ()):
+            early: Said = self.head(state, words)
+            parts = self.loss.losses(early, gold, self.loss.targets(early, gold, copies))
+            for name, part in parts.items():
+                losses[f"{name}_{number}"] = Loss(weight * part.total, part.count)
+        return losses
+
+    def detect(
+        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+    ) -> SpanPredictions:
+        """Algorithm 2: each proposal gives a span unless "no entity" is more probable."""
+        del chance  # nothing here is random
+        settings = self.settings
+        count = len(self.layers) if settings.eval_layers is None else settings.eval_layers
+        states = self._states(words, min(count, len(self.layers)))
+        said: Said = self.head(states[-1], words)
+        labels = said.label_logits.log_softmax(dim=-1)
+        promising = labels[..., 1:].amax(dim=-1).exp() > settings.emission * labels[..., 0].exp()
+        chosen = said.mask if keep_all else said.mask & promising  # p(span) ≤ 1: exact
+        sentence, origin = chosen.nonzero(as_tuple=True)
+        spans, span_probs = said.scores.where(chosen).best(settings.spans_per_proposal)
+        real = span_probs > -torch.inf  # a short sentence may have fewer spans
+        copies = real.sum(dim=1)
+        sentence, origin = sentence.repeat_interleave(copies), origin.repeat_interleave(copies)
+        found = FlatSpans(sentence, spans[real])
+        logits = self._named(said.label_logits[sentence, origin], found, states[-1], origin, words)
+        joint = _joint(logits, span_probs[real])
+        able = joint[:, 1:].amax(dim=1) > settings.emission * joint[:, 0]
+        able = able & promising[sentence, origin]
+
+        def rows(values: Tensor) -> Tensor:
+            return to_rows(values, sentence, len(words.mask))[0]
+
+        trace = tuple(
+            Stage(
+                f"layer {number}" if number else "proposed",
+                rows(state.soft_spans[sentence, origin]),
+                label_probs=rows(state.label_logits.softmax(dim=-1)[sentence, origin]),
+            )
+            for number, state in enumerate(states)
+        )
+        return SpanPredictions(rows(found.spans), rows(joint), rows(able), trace)
+
+    def _states(self, words: WordFeatures, rounds: int) -> list[Proposals]:
+        """Proposals after the proposer and after each round of the regressor."""
+        mask = words.mask
+        flat = words.features[mask]
+        if not len(flat):
+            return [self._empty(words)] * (rounds + 1)
+        cells = moved(cells_of(words.lengths.tolist(), self.settings.kernels), mask.device)
+        guesses: Guesses = self.propose(flat, self.pyramid(flat, cells), cells)
+        if self.settings.proposals == "cells":
+            mask, order = cells.mask, cells.order
+            guesses = Guesses(guesses.queries[order], guesses.soft_spans[order])
+        queries = _laid_out(guesses.queries, mask)
+        state = Proposals(
+            queries, _laid_out(guesses.soft_spans, mask), self.first_labels(queries), mask
+        )
+        states = [state]
+        for layer in self.layers[:rounds]:
+            states.append(layer(states[-1]))
+        return states
+
+    def _empty(self, words: WordFeatures) -> Proposals:
+        """Nothing to propose: no sentence has a word."""
+        queries = words.features[:, :0]
+        return Proposals(queries, queries[..., :2], self.first_labels(queries), words.mask[:, :0])
+
+    def _named(
+        self,
+        logits: Tensor,
+        spans: FlatSpans,
+        state: Proposals,
+        origin: Tensor,
+        words: WordFeatures,
+    ) -> Float[Tensor, "span label"]:
+        """Labels once more, now with a look at the words of the span."""
+        if self.span_labels is None:
+            return logits
+        view = SpanView(words, None)
+        queries = state.queries[spans.sentence, origin]
+        return logits + view.inner(self.span_labels, spans, queries)
+
+    def _span_label_loss(
+        self,
+        state: Proposals,
+        said: Said,
+        words: WordFeatures,
+        gold: GoldSpans,
+        targets: Int[Tensor, "batch span"],
+    ) -> Loss:
+        """Name entities where they are, and what is pointed at in error "no entity"."""
+        with torch.no_grad():
+            probs = said.label_logits.softmax(dim=-1)
+            emitted = said.mask & (
+                probs[..., 1:].amax(dim=-1) > self.settings.emission * probs[..., 0]
+            )
+            spans, _ = said.scores.where(emitted).best(1)
+            sentence, origin = emitted.nonzero(as_tuple=True)
+            right, proposal = (targets >= 0).nonzero(as_tuple=True)
+            index = targets[right, proposal]
+            own = FlatSpans(
+                torch.cat([right, sentence]), torch.cat([gold.spans[right, index], spans[:, 0]])
+            )
+            same = (gold.spans[own.sentence] == own.spans[:, None]).all(dim=-1)
+            there = F.pad((same & gold.mask[own.sentence]) * gold.labels[own.sentence], (0, 1))
+            wanted = torch.cat([index, targets[sentence, origin]])[:, None] % there.shape[1]
+            mine = there.gather(1, wanted).squeeze(1)  # of two labels on one span, its own
+            labels = torch.where(mine > 0, mine, there.amax(dim=1))
+        origin = torch.cat([proposal, origin])
+        logits = self._named(said.label_logits[own.sentence, origin], own, state, origin, words)
+        losses = F.cross_entropy(logits, labels, reduction="sum")
+        return Loss(losses, losses.new_tensor(float(len(labels))))
+
+
+def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> RegressorLayer:
+    update: nn.Module
+    if settings.update == "gate":
+        update = GatedUpdate(dim, norm=settings.update_norm)
+    else:
+        hidden = settings.ffn_dim if settings.update == "ffn" else 0
+        update = FeedForwardUpdate(dim, hidden=hidden, dropout=settings.dropout)
+    return RegressorLayer(
+        attention=SpatialAttention(
+            dim=dim,
+            heads=settings.heads,
+            dropout=settings.dropout,
+            style=AttentionStyle(
+                kind=settings.attention,
+                window=settings.window,
+                global_heads=settings.global_heads,
+                sentence_key=settings.sentence_key,
+                scale_heads=settings.scale_heads,
+            ),
+        ),
+        update=update,
+        dim=dim,
+        labels=labels,
+        embed_labels=settings.use_category_embedding,
+        move=settings.use_location_iteration,
+        relabel=settings.use_logits_iteration,
+    )
+
+
+def _joint(
+    label_logits: Float[Tensor, "span label"], span_log_probs: Float[Tensor, " span"]
+) -> Float[Tensor, "span label"]:
+    """How probable "this label, on this span" is for each label, against "no entity"."""
+    labels = label_logits.log_softmax(dim=-1)
+    return torch.cat([labels[:, :1], labels[:, 1:] + span_log_probs[:, None]], dim=1).softmax(dim=1)
+
+
+def _laid_out(items: Float[Tensor, "item dim"], mask: Bool[Tensor, "batch span"]) -> Tensor:
+    """A flat list as padded rows."""
+    rows = items.new_zeros(*mask.shape, items.shape[1])
+    return rows.masked_scatter(mask[..., None], items)

@@ -1,0 +1,103 @@
+"""The cells of a pyramid over sentences, level by level, each level one flat list."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from spandet.layers.sequences import Sequences, padded
+
+
+@dataclass(frozen=True)
+class Level:
+    """The cells of one level: windows of `vision` words at every word where one fits."""
+
+    vision: int
+    sequences: Sequences
+    """The cells of each sentence as a sequence."""
+    words: Int[Tensor, "cell vision"]
+    """The words that each cell sees, counted over all sentences."""
+    below: Int[Tensor, "cell kernel"]
+    """The cells of the level below that each cell is made of; of the lowest: nothing."""
+    has_above: Bool[Tensor, " cell"]
+    """Does its sentence reach the level above?"""
+    spans: Float[Tensor, "cell 2"]
+    """The words that each cell sees, counted in its sentence."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """All levels that at least one sentence reaches."""
+
+    levels: tuple[Level, ...]
+    covering: Int[Tensor, "item cover"]
+    """For each word all cells that see it, counted over all levels; -1 where there are fewer."""
+    mask: Bool[Tensor, "batch most"]
+    """The cells of each sentence as a row, level by level."""
+    order: Int[Tensor, " cell"]
+    """Which cells these are, counted over all levels."""
+
+
+def visions(kernels: Sequence[int]) -> tuple[int, ...]:
+    """How many words a cell of each level sees: 1, and with every convolution kernel - 1 more."""
+    return tuple(1 + int(more) for more in np.cumsum([0, *[kernel - 1 for kernel in kernels]]))
+
+
+def cells_of(lengths: Sequence[int], kernels: Sequence[int]) -> Cells:
+    """The pyramid's cells over sentences of these lengths (at least one word in all)."""
+    words = np.asarray(lengths, dtype=np.int64)
+    seen = visions(kernels)
+    counts = [np.maximum(words - vision + 1, 0) for vision in seen]
+    counts = [count for count in counts if count.any()]
+    levels = [
+        _level(seen[number], counts, number, 0 if number == 0 else kernels[number - 1])
+        for number in range(len(counts))
+    ]
+    owner = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
+    own = np.sum(counts, axis=0)
+    return Cells(
+        tuple(levels),
+        torch.from_numpy(_covering(seen, counts)),
+        torch.from_numpy(np.arange(own.max()) < own[:, None]),
+        torch.from_numpy(np.argsort(owner, kind="stable")),
+    )
+
+
+def _level(vision: int, counts: list[np.ndarray], number: int, kernel: int) -> Level:
+    count = counts[number]
+    owner = np.repeat(np.arange(len(count)), count)
+    first = np.arange(count.sum()) - _bases(count)[owner]
+    below = (
+        (_bases(counts[number - 1])[owner] + first)[:, None] + np.arange(kernel)
+        if number
+        else np.zeros((len(owner), 0), dtype=np.int64)
+    )
+    above = counts[number + 1] if number + 1 < len(counts) else np.zeros_like(count)
+    return Level(
+        vision,
+        padded(count.tolist()),
+        torch.from_numpy((_bases(counts[0])[owner] + first)[:, None] + np.arange(vision)),
+        torch.from_numpy(below),
+        torch.from_numpy(above[owner] > 0),
+        torch.from_numpy(np.stack([first, first + vision], axis=1).astype(np.float32)),
+    )
+
+
+def _covering(seen: Sequence[int], counts: list[np.ndarray]) -> np.ndarray:
+    owner = np.repeat(np.arange(len(counts[0])), counts[0])
+    position = np.arange(counts[0].sum()) - _bases(counts[0])[owner]
+    tables, before = [], 0
+    for vision, count in zip(seen, counts, strict=False):
+        cell = position[:, None] - np.arange(vision)
+        real = (cell >= 0) & (cell < count[owner][:, None])
+        tables.append(np.where(real, before + _bases(count)[owner][:, None] + cell, -1))
+        before += int(count.sum())
+    return np.concatenate(tables, axis=1)
+
+
+def _bases(count: np.ndarray) -> np.ndarray:
+    bases: np.ndarray = np.cumsum(count) - count
+    return bases

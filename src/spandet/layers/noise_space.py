@@ -1,0 +1,73 @@
+"""The space that boundaries are noised in: spans in and out, at any noise level."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from spandet.spans.coordinates import State, to_latents, to_spans
+from spandet.spans.diffusion import NoiseLevels, Schedule, denoised, gains, noise_levels, noised
+
+
+class NoiseSpace(nn.Module):
+    """Pairs of numbers from -scale to scale, and more noise the higher the level."""
+
+    signal: Tensor
+    noise: Tensor
+
+    def __init__(
+        self, schedule: Schedule, levels: int, *, scale: float, state: State, spread: bool
+    ) -> None:
+        super().__init__()
+        self.scale, self.state, self.spread = scale, state, spread
+        table = noise_levels(schedule, levels)
+        self.register_buffer("signal", table.signal, persistent=False)
+        self.register_buffer("noise", table.noise, persistent=False)
+
+    def from_unit(self, pairs: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
+        """Latents of pairs that are given as shares of the sentence."""
+        return self.scale * (2 * pairs - 1)
+
+    def latents(
+        self, spans: Int[Tensor, "*#shape 2"], lengths: Int[Tensor, "*#shape"]
+    ) -> Float[Tensor, "*#shape 2"]:
+        """Clean latents."""
+        return to_latents(spans, lengths, scale=self.scale, state=self.state)
+
+    def spans(
+        self,
+        latents: Float[Tensor, "*#shape 2"],
+        lengths: Int[Tensor, "*#shape"],
+        level: Int[Tensor, "*#shape"] | int,
+    ) -> Int[Tensor, "*#shape 2"]:
+        """The spans that noisy latents stand for."""
+        if self.spread:
+            latents = latents * gains(self._at(level), self.scale)
+        return to_spans(latents, lengths, scale=self.scale, state=self.state)
+
+    def noised(
+        self,
+        latents: Float[Tensor, "*#shape 2"],
+        noise: Float[Tensor, "*#shape 2"],
+        level: Int[Tensor, "*#shape"] | int,
+    ) -> Float[Tensor, "*#shape 2"]:
+        """Clean latents at a noise level."""
+        return noised(latents, noise, self._at(level))
+
+    def next(
+        self,
+        latents: Float[Tensor, "*#shape 2"],
+        guess: Float[Tensor, "*#shape 2"],
+        levels: tuple[int, int],
+        *,
+        eta: float,
+        fresh: Float[Tensor, "*#shape 2"] | None,
+    ) -> Float[Tensor, "*#shape 2"]:
+        """From one level to the next, given a guess at what is clean."""
+        clean = guess.clamp(-self.scale, self.scale)
+        now, then = (self._at(level) for level in levels)
+        return denoised(latents, clean, now, then, eta=eta, fresh=fresh)
+
+    def _at(self, level: Tensor | int) -> NoiseLevels:
+        """The table at these levels, one axis more than they have."""
+        index = torch.as_tensor(level, device=self.signal.device)[..., None]
+        return NoiseLevels(self.signal, self.noise).at(index)

@@ -1,0 +1,163 @@
+"""Proposals, where they come from, and one round of refining them (sections 3.2 and 3.3)."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from spandet.layers.cells import Cells
+from spandet.layers.mlp import mlp
+from spandet.layers.spatial_attention import Attended, SpatialAttention
+
+Query = Literal["mixed", "lowest"]
+Update = Literal["gate", "ffn", "residual"]
+_EMBEDDING_STD = 0.02
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Guesses at entities: what each is like, where it is, and what it is taken for."""
+
+    queries: Float[Tensor, "batch span dim"]
+    soft_spans: Float[Tensor, "batch span 2"]
+    label_logits: Float[Tensor, "batch span label"]
+    mask: Bool[Tensor, "batch span"]
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Proposals in one flat list, before their labels."""
+
+    queries: Float[Tensor, "item dim"]
+    soft_spans: Float[Tensor, "item 2"]
+
+
+class ProposalFusion(nn.Module):
+    """One guess per word, out of all cells of the pyramid that see it (eqs. 8-10)."""
+
+    def __init__(self, *, dim: int, query: Query, dropout: float) -> None:
+        super().__init__()
+        self.scores = mlp(dim, 2)
+        self.query = query
+        self.norm = nn.LayerNorm(dim) if query == "mixed" else None
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        words: Float[Tensor, "item dim"],
+        features: tuple[Float[Tensor, "_ dim"], ...],
+        cells: Cells,
+    ) -> Guesses:
+        """Mix boundaries, and features, of the cells that see each word."""
+        all_cells = torch.cat(features)
+        spans = torch.cat([level.spans for level in cells.levels])
+        cover = cells.covering.clamp(min=0)  # item cover
+        scores = self.scores(all_cells)[cover]
+        scores = scores.masked_fill((cells.covering < 0)[..., None], -torch.inf)
+        shares = scores.softmax(dim=1)  # item cover 2: eq. 9, for start and for end
+        places = (shares.float() * spans[cover]).sum(dim=1)  # half precision cannot count words
+        if self.norm is None:
+            return Guesses(features[0], places)
+        weights = shares.mean(dim=-1).to(all_cells.dtype)
+        mixed = torch.einsum("ic,icd->id", weights, all_cells[cover])
+        return Guesses(self.norm(words + self.dropout(mixed)), places)
+
+
+class CellProposals(nn.Module):
+    """One guess per cell of the pyramid: several per word, each as wide as its cell at first."""
+
+    def __init__(self, *, dim: int, levels: int) -> None:
+        super().__init__()
+        self.levels = nn.Embedding(levels, dim)
+        nn.init.normal_(self.levels.weight, std=_EMBEDDING_STD)
+
+    def forward(
+        self,
+        words: Float[Tensor, "item dim"],
+        features: tuple[Float[Tensor, "_ dim"], ...],
+        cells: Cells,
+    ) -> Guesses:
+        """The cells themselves, each with the mark of its level."""
+        del words  # the cells have seen them
+        marked = [own + self.levels.weight[number] for number, own in enumerate(features)]
+        return Guesses(torch.cat(marked), torch.cat([level.spans for level in cells.levels]))
+
+
+class GatedUpdate(nn.Module):
+    """Eqs. 18-19: a GRU cell decides what of the old query stays."""
+
+    def __init__(self, dim: int, *, norm: bool) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(dim, dim)
+        self.norm = nn.LayerNorm(dim) if norm else None
+
+    def forward(self, old: Tensor, seen: Tensor) -> Tensor:
+        """The new query."""
+        new: Tensor = self.cell(seen.flatten(0, 1), old.flatten(0, 1)).view_as(old)
+        return new if self.norm is None else self.norm(new)
+
+
+class FeedForwardUpdate(nn.Module):
+    """The transformer's way: residual and norm, and a feed-forward net if it has a size."""
+
+    def __init__(self, dim: int, *, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.first = nn.LayerNorm(dim)
+        self.net = (
+            nn.Sequential(
+                nn.Linear(dim, hidden),
+                nn.GELU(),
+                nn.Dropout(dropout),
+                nn.Linear(hidden, dim),
+                nn.Dropout(dropout),
+            )
+            if hidden
+            else None
+        )
+        self.second = nn.LayerNorm(dim) if hidden else None
+
+    def forward(self, old: Tensor, seen: Tensor) -> Tensor:
+        """The new query."""
+        new: Tensor = self.first(old + seen)
+        if self.net is None or self.second is None:
+            return new
+        finished: Tensor = self.second(new + self.net(new))
+        return finished
+
+
+class RegressorLayer(nn.Module):
+    """One round: proposals look at each other, then move, change, and are named anew."""
+
+    def __init__(
+        self,
+        *,
+        attention: SpatialAttention,
+        update: nn.Module,
+        dim: int,
+        labels: int,
+        embed_labels: bool,
+        move: bool,
+        relabel: bool,
+    ) -> None:
+        super().__init__()
+        self.attention, self.update = attention, update
+        self.categories = nn.Parameter(torch.empty(labels, dim)) if embed_labels else None
+        self.label_change = mlp(dim, labels) if relabel else None
+        self.move = move
+        if self.categories is not None:
+            nn.init.normal_(self.categories, std=_EMBEDDING_STD)
+
+    def forward(self, proposals: Proposals) -> Proposals:
+        """Section 3.3, from eq. 11 to eq. 20."""
+        queries = proposals.queries
+        if self.categories is not None:  # eq. 11
+            queries = queries + proposals.label_logits.softmax(dim=-1) @ self.categories
+        attended: Attended = self.attention(queries, proposals.soft_spans, proposals.mask)
+        queries = self.update(queries, attended.values)
+        logits = proposals.label_logits
+        if self.label_change is not None:  # eq. 20
+            logits = logits + self.label_change(queries)
+        moved = attended.soft_spans if self.move else proposals.soft_spans
+        return replace(proposals, queries=queries, soft_spans=moved, label_logits=logits)

@@ -1,0 +1,170 @@
+"""Attention between proposals that looks where it expects other proposals to be (section 3.3)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from spandet.layers.mlp import mlp
+
+Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
+_FLOOR = 1e-4
+_OUTPUTS = 6
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A Gaussian-like bump over places (start, end): where it is centred, and how narrow it is."""
+
+    centre: Float[Tensor, "*shape 2"]
+    precision: Float[Tensor, "*shape 3"]
+    """Θ = θθᵀ + ε, symmetric and positive: of start, of both, of end."""
+
+    def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
+        """Eq. 12 with the minus that makes it a bump: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
+        starts, ends = (places - self.centre).unbind(dim=-1)
+        of_start, of_both, of_end = self.precision.unbind(dim=-1)
+        return -(of_start * starts * starts + 2 * of_both * starts * ends + of_end * ends * ends)
+
+
+class Locator(nn.Module):
+    """From a vector to a bump near a given place."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.net = mlp(dim, _OUTPUTS)
+
+    def forward(
+        self, vectors: Float[Tensor, "*shape dim"], places: Float[Tensor, "*#shape 2"]
+    ) -> Bump:
+        """The bump that each vector asks for, beside its own place."""
+        said = self.net(vectors).float()  # places are counted in words: half precision cannot
+        a, b, c, d = said[..., 2:].unbind(dim=-1)
+        precision = torch.stack([a * a + b * b + _FLOOR, a * c + b * d, c * c + d * d + _FLOOR], -1)
+        return Bump(places + said[..., :2], precision)
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What proposals saw, and where they think they are now."""
+
+    values: Float[Tensor, "batch span dim"]
+    soft_spans: Float[Tensor, "batch span 2"]
+
+
+@dataclass(frozen=True)
+class AttentionStyle:
+    """How proposals look at each other."""
+
+    kind: Attention
+    window: int
+    """How many proposals spatial_window looks at."""
+    global_heads: int
+    """Heads that look everywhere alike."""
+    sentence_key: bool
+    """One more key, the sentence as a whole, wherever a head looks."""
+    scale_heads: bool
+    """Weigh what heads saw by their say in the location."""
+
+
+class SpatialAttention(nn.Module):
+    """Every head of every proposal looks around a place of its own; their mix is the new place."""
+
+    def __init__(self, *, dim: int, heads: int, dropout: float, style: AttentionStyle) -> None:
+        super().__init__()
+        self.heads, self.head_dim = heads, dim // heads
+        self.style = style
+        inner = heads * self.head_dim
+        self.project = nn.Linear(dim, 3 * inner)
+        self.locator = Locator(self.head_dim)
+        self.votes = mlp(self.head_dim, 2)
+        self.out = nn.Linear(inner, dim)
+        self.summary = nn.Linear(dim, 1) if style.sentence_key else None
+        self.summary_key = nn.Linear(dim, 2 * inner) if style.sentence_key else None
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "batch span dim"],
+        soft_spans: Float[Tensor, "batch span 2"],
+        mask: Bool[Tensor, "batch span"],
+    ) -> Attended:
+        """Eqs. 12-17."""
+        asks, keys, values = self._split(self.project(queries), 3)  # batch head span head_dim
+        bump: Bump = self.locator(asks, soft_spans[:, None])
+        if self.style.kind == "spatial_window":
+            seen = self._from_window(bump, values, soft_spans, mask)
+        else:
+            seen = self._from_all(bump, asks, keys, values, queries, soft_spans, mask)
+        votes = self.votes(seen).softmax(dim=1)  # eq. 15: over heads, for start and for end
+        moved = (votes * bump.centre).sum(dim=1)  # eq. 16
+        if self.style.scale_heads:
+            seen = seen * votes.mean(dim=-1, keepdim=True)
+        merged = self.out(seen.transpose(1, 2).flatten(2))  # eq. 17
+        return Attended(self.dropout(merged), moved)
+
+    def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """Batch span parts*head*head_dim → parts of batch head span head_dim."""
+        shape = (*projected.shape[:2], parts, self.heads, self.head_dim)
+        return projected.view(shape).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _from_all(
+        self,
+        bump: Bump,
+        asks: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        queries: Tensor,
+        soft_spans: Tensor,
+        mask: Tensor,
+    ) -> Float[Tensor, "batch head span head_dim"]:
+        """Eqs. 13-14: softmax over all proposals of the sentence."""
+        count = mask.shape[1]
+        scores = asks.new_zeros(*asks.shape[:3], count)
+        if self.style.kind != "dot":
+            around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
+            scores = around.log_weight(soft_spans[:, None, None]) * self._local(scores)
+        if self.summary_key is not None:
+            own_key, own_value = self._split(self.summary_key(self._summary(queries, mask)), 2)
+            keys = torch.cat([keys, own_key], dim=2)
+            values = torch.cat([values, own_value], dim=2)
+            scores = torch.cat([scores, scores.new_zeros(*scores.shape[:3], 1)], dim=3)
+            mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=1)
+        if self.style.kind != "spatial":
+            scores = scores + asks @ keys.transpose(2, 3) / self.head_dim**0.5
+        scores = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min)
+        seen: Tensor = self.dropout(scores.softmax(dim=-1)) @ values
+        return seen
+
+    def _local(self, like: Tensor) -> Bool[Tensor, "head 1 1"]:
+        """1 for heads that look around a place, 0 for global ones."""
+        return torch.arange(self.heads, device=like.device).ge(self.style.global_heads)[
+            :, None, None
+        ]
+
+    def _summary(self, queries: Tensor, mask: Tensor) -> Float[Tensor, "batch 1 dim"]:
+        """The sentence in one vector: a key that every proposal sees, wherever it is."""
+        assert self.summary is not None  # noqa: S101 (asked only where there is one)
+        weights = self.summary(queries).float().masked_fill(~mask[..., None], torch.finfo().min)
+        summary: Tensor = (weights.softmax(dim=1) * queries).sum(dim=1, keepdim=True)
+        return summary
+
+    def _from_window(
+        self, bump: Bump, values: Tensor, soft_spans: Tensor, mask: Tensor
+    ) -> Float[Tensor, "batch head span head_dim"]:
+        """Only the `window` proposals whose words are nearest to the bump: linear in the length."""
+        count = mask.shape[1]
+        width = min(self.style.window, count)
+        lengths = mask.sum(dim=1)[:, None, None]
+        middle = (bump.centre.detach().mean(dim=-1) - 0.5).round().long()
+        first = torch.minimum(middle - width // 2, lengths - width).clamp(min=0)
+        index = first[..., None] + torch.arange(width, device=mask.device)  # batch head span width
+        batch = torch.arange(len(mask), device=mask.device)[:, None, None, None]
+        head = torch.arange(self.heads, device=mask.device)[:, None, None]
+        around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
+        scores = around.log_weight(soft_spans[batch, index]) * self._local(values)
+        scores = scores.masked_fill(~mask[batch, index], torch.finfo(scores.dtype).min)
+        weights = self.dropout(scores.softmax(dim=-1))
+        return torch.einsum("bhsw,bhswd->bhsd", weights, values[batch, head, index])

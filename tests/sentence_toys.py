@@ -1,0 +1,28 @@
+"""Sentences of random word vectors with entities: for tests of detectors and their layers."""
+
+from __future__ import annotations
+
+import torch
+
+from spandet.chance import generator
+from spandet.tensors import GoldSpans, WordFeatures
+
+Item = tuple[int, int, int]
+"""start, end, label"""
+
+
+def word_features(*lengths: int, dim: int, width: int = 0) -> WordFeatures:
+    """Sentences of these lengths; one of a given length is always the same."""
+    width = max(width, *lengths, 0)
+    mask = torch.arange(width) < torch.tensor(lengths, dtype=torch.long)[:, None]
+    features = torch.zeros(len(lengths), width, dim)
+    for row, length in enumerate(lengths):
+        features[row, :length] = torch.randn(length, dim, generator=generator("row", length))
+    return WordFeatures(features, mask)
+
+
+def gold_spans(*sentences: list[Item]) -> GoldSpans:
+    most = max((len(items) for items in sentences), default=0)
+    padded = [items + [(0, 1, 0)] * (most - len(items)) for items in sentences]
+    table = torch.tensor(padded, dtype=torch.long).reshape(len(sentences), most, 3)
+    return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)

@@ -1,0 +1,141 @@
+"""What the page of a trace is made of, before a browser sees it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+
+from spandet.text import Document, Entity, Sentence, WordSpan
+from spandet.viewing import trace_to_html
+from spandet.viewing.trace_rows import table_of
+from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
+from trace_samples import JUDGED, PLAIN, WORDS, candidate, found, sentence
+
+HOSTILE = "</style><script>alert(1)</script>\"'&"
+
+
+def test_a_row_carries_its_stages() -> None:
+    page = trace_to_html([PLAIN], title="t")
+    assert 'data-steps="2.870,4.010,0.50;2.460,4.060,0.80;2.000,4.000,0.90"' in page
+    assert re.findall(r'class="stop" title="([^"]*)"', page) == ["stage 0", "stage 1", "predicted"]
+    assert "1 document · 1 sentence · 2 found</p>" in page
+    assert 'id="errors"' not in page
+
+
+def test_gold_brings_verdicts_and_goals() -> None:
+    page = trace_to_html([JUDGED], title="t")
+    assert re.findall(r'<li class="k\d ?([^"]*)"', page) == ["hit", "alarm", "miss", "miss"]
+    assert re.findall(r'data-gold="([^"]*)"', page) == ["3,4", "7,8"]
+    assert "only the 1 of 1 sentence with errors" in page
+    summary = re.sub(r"<[^>]*>", "", page.split('class="soft summary">')[1].split("</p>")[0])
+    assert summary == "1 document · 1 sentence · 2 found · ✓ 1 right · ✗ 1 wrong · ○ 3 missed"
+    assert "<bdi>Gro</bdi> (<bdi>PRO</bdi>) missed: it does not begin" in page
+
+
+def test_the_table_tells_what_each_stage_believed() -> None:
+    page = trace_to_html([PLAIN], title="t")
+    row = page.split("<th scope=row>stage 1</th>")[1].split("</tr>")[0]
+    assert row.startswith("<td>(2.46, 3.06)</td><td></td>")
+    assert re.findall(r"<bdi>([^<]*)</bdi> ([\d.]*)", row) == [
+        ("CEL", "0.80"),
+        ("no entity", "0.10"),
+        ("DNA", "0.10"),
+    ]
+    last = page.split("<th scope=row>predicted</th>")[1].split("</tr>")[0]
+    assert last.startswith("<td>(2, 3)</td><td></td>")
+
+
+def test_everything_is_escaped() -> None:
+    hostile = sentence([HOSTILE, "b"], [found(0, 1, HOSTILE, (0.0, 1.0))], id=HOSTILE)
+    page = trace_to_html([hostile], title=HOSTILE)
+    assert page.count("<script>") == 1
+    assert page.count("</style>") == 1
+    assert "alert(1)</script>" not in page
+
+
+def test_nothing_found_needs_no_slider() -> None:
+    page = trace_to_html([sentence(["Nothing", "here"]), sentence([])], title="t")
+    assert 'id="stage"' not in page
+    assert page.count("nothing found") == 1
+    assert page.count("<section") == 1
+    assert "2 documents · 1 sentence · 0 found" in page
+
+
+def test_punctuation_stays_with_its_word_and_chinese_may_break() -> None:
+    document = Document("(IL-2), 北京大学 is")
+    traced = TracedDocument(
+        document,
+        (TracedSentence(Sentence(("(", "IL-2", "),", "北", "京", "is"), (0, 1, 5, 8, 9, 13)), ()),),
+    )
+    page = trace_to_html([traced], title="t")
+    words = page.split('<p class="words" dir="auto" lang="">')[1].split("</p>")[0]
+    plain = re.sub(r'<span class="w"[^>]*>([^<]*)</span>', r"\1", words)
+    assert plain == '<span class="run">(IL-2),</span> 北京大学 is'
+
+
+def boxes(traced: TracedSentence) -> list[tuple[int, float, float]]:
+    table = table_of(traced)
+    return [
+        (layer, min(map(min, row.places)), max(map(max, row.places)))
+        for row, layer in zip(table.rows, table.layers, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bars_never_meet_at_any_stage(seed: int) -> None:
+    luck = random.Random(seed)
+    words = [luck.choice(["a", "protein", "interleukin-2"]) for _ in range(12)]
+    rows = []
+    for _ in range(luck.randint(1, 8)):
+        first = luck.randrange(11)
+        places = [(luck.uniform(-1, 6), luck.uniform(4, 13)) for _ in range(3)]
+        rows.append(found(first, luck.randint(first + 1, 12), "CEL", *places))
+    (traced,) = sentence(words, rows).sentences
+    table = table_of(traced)
+    placed = boxes(traced)
+    for i, (layer, start, end) in enumerate(placed):
+        for other, other_start, other_end in placed[:i]:
+            assert layer != other or end <= other_start or other_end <= start
+        for word in range(max(0, int(start)), min(12, int(end))):
+            assert table.rooms[word] > layer
+    assert sorted(set(table.layers)) == list(range(max(table.layers) + 1))
+
+
+def test_a_word_apart_from_all_bars_needs_no_room() -> None:
+    (traced,) = sentence(WORDS, [found(2, 4, "CEL", (2.0, 4.0))]).sentences
+    assert table_of(traced).rooms == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0)
+
+
+def test_json_is_plain_and_half_open() -> None:
+    record = json.loads(json.dumps(JUDGED.to_json()))
+    assert record["id"] == "d1"
+    assert record["misfits"] == [{"start": 0, "end": 3, "label": "PRO"}]
+    (only,) = record["sentences"]
+    assert only["words"] == list(WORDS)
+    assert only["gold"][0] == {"start": 2, "end": 4, "label": "CEL"}
+    first, second = only["found"]
+    assert (first["start"], first["end"], first["right"], second["right"]) == (2, 4, True, False)
+    assert first["steps"] == [
+        {"stage": "stage 0", "start": 2.87, "end": 4.01, "score": 0.5},
+        {
+            "stage": "stage 1",
+            "start": 2.46,
+            "end": 4.06,
+            "no_entity": 0.1,
+            "label_probs": {"CEL": 0.8, "DNA": 0.1},
+        },
+    ]
+    none, near = only["missed"]
+    assert (none["reason"], none["nearest"]) == ("no-candidate", None)
+    assert (near["nearest"]["start"], near["nearest"]["end"]) == (7, 8)
+    assert near["nearest"]["no_entity"] == 0.9
+
+
+def test_a_gap_keeps_its_pieces_in_json() -> None:
+    apart = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "CEL")
+    missed = MissedEntity(apart, candidate(0, 3, "CEL", (0.0, 3.0)), Reason.GAP, "it has a gap")
+    (only,) = sentence(WORDS, missed=[missed]).to_json()["sentences"]
+    assert only["missed"][0]["fragments"] == [[0, 1], [2, 3]]
