@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from spandet.config import Settings
-from spandet.detectors import boundary_diffusion, locate_and_label, proposer_regressor
+from spandet.detectors import (
+    boundary_diffusion,
+    locate_and_label,
+    proposer_regressor_settings,
+)
 from spandet.detectors.base import Detector
 from spandet.detectors.boundary_diffusion import BoundaryDiffusion, BoundaryDiffusionSettings
 from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
-from spandet.detectors.proposer_regressor import ProposerRegressor, ProposerRegressorSettings
+from spandet.detectors.proposer_regressor import ProposerRegressor
+from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
 
 __all__ = ["DETECTORS", "Detector", "DetectorRow"]
 
@@ -30,7 +35,7 @@ DETECTORS: Mapping[str, DetectorRow] = {
         LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
     ),
     "proposer-regressor": DetectorRow(
-        ProposerRegressorSettings, ProposerRegressor, proposer_regressor.PRESETS
+        ProposerRegressorSettings, ProposerRegressor, proposer_regressor_settings.PRESETS
     ),
     "boundary-diffusion": DetectorRow(
         BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion.PRESETS

@@ -108,7 +108,7 @@ class BoundaryDiffusion(Detector):
             label = self._slot_label_loss(layers, targets, mask, gold)
         else:
             shown = [in_one_list(*self._pointed(layer.pointers, mask)) for layer in layers]
-            shown += [in_one_list(gold.spans, gold.mask), in_one_list(spans, mask)]
+            shown.append(in_one_list(gold.spans, gold.mask))
             if proposed is not None:
                 shown.append(in_one_list(proposed, slots.mask))
             label = self._span_label_loss(words, distinct(shown), gold)

@@ -50,7 +50,7 @@ class BoundaryDiffusionSettings(Settings):
     """Slots made of each entity, unless they are all copies."""
     targets_per_entity: Positive | Literal["all"] = 1
     """How many matched slots may share an entity."""
-    known_origin: Share = 0.4
+    known_origin: Share = 0.5
     """Copies noised by less than this share of the levels must find the entity they are made of."""
     assignment: Literal["matching", "overlap"] = "overlap"
     """Other slots: matched one to one at least cost, or with the entity they overlap most."""
@@ -90,7 +90,8 @@ class BoundaryDiffusionSettings(Settings):
     score: Literal["label", "sum"] = "label"
     """How sure an entity is: its label, or a third of label, first and last word together."""
     boundary_weight: Weight = 1.0
-    label_weight: Weight = 1.0
+    label_weight: Weight = 6.0
+    """More than the others: most of what the encoder learns, it learns from labels."""
     proposal_weight: Weight = 1.0
     nil_weight: Weight | Literal["balanced"] = 1.0
     """Weight of slots without an entity; balanced: as much as all others of the sentence."""
@@ -103,7 +104,7 @@ class BoundaryDiffusionSettings(Settings):
     """How much of the noise each step draws anew; 0: none, so that the start decides all."""
     start: Literal["gaussian", "low-discrepancy", "proposals"] = "proposals"
     """Where prediction starts: noise, evenly spread noise, or proposed spans."""
-    start_level: Share = 0.4
+    start_level: Share = 0.2
     """The share of the levels that prediction from proposals starts at."""
     start_noise: Share = 0.0
     """How much of that level's noise proposals really get."""
@@ -167,6 +168,7 @@ _AUTHORS = {
     "pair": "independent",
     "label_view": "slot",
     "score": "sum",
+    "label_weight": 1.0,
     "nil_weight": "balanced",
     "auxiliary": False,
     "steps": 5,

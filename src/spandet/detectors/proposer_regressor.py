@@ -5,17 +5,14 @@ head points at the span that each of them means. Numbers of equations are the pa
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
 
 import torch
-from annotated_types import Ge, Gt, Interval, MultipleOf
 from jaxtyping import Bool, Float, Int
-from pydantic import model_validator
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from spandet.config import Settings
 from spandet.detectors.base import Detector
+from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.layers.cells import cells_of
 from spandet.layers.entity_head import EntityHead, Said
@@ -27,133 +24,15 @@ from spandet.layers.proposals import (
     Guesses,
     ProposalFusion,
     Proposals,
-    Query,
     RegressorLayer,
-    Update,
 )
-from spandet.layers.pyramid import FeaturePyramid, Message, Pool, RecurrentBlock
-from spandet.layers.recurrent import Cell
-from spandet.layers.set_loss import Reduction, SetLoss
+from spandet.layers.pyramid import FeaturePyramid, RecurrentBlock
+from spandet.layers.set_loss import SetLoss
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_view import SpanView
-from spandet.layers.spatial_attention import Attention, AttentionStyle, SpatialAttention
-from spandet.spans.assignment import Matching, Rest
+from spandet.layers.spatial_attention import AttentionStyle, SpatialAttention
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
-
-Share = Annotated[float, Interval(ge=0, le=1)]
-Weight = Annotated[float, Ge(0)]
-Count = Annotated[int, Gt(0)]
-Natural = Annotated[int, Ge(0)]
-
-
-class ProposerRegressorSettings(Settings):
-    """What can be chosen. Defaults are the paper's or, where it errs or is silent, what works."""
-
-    name: Literal["proposer-regressor"] = "proposer-regressor"
-    kernels: tuple[Annotated[int, Gt(1)], ...] = (2, 2)
-    """Convolutions of the pyramid from the bottom up; () leaves only the words."""
-    use_backward: bool = True
-    """Ablation: without it the pyramid is only read upwards."""
-    cell: Cell = "gru"
-    """Recurrent nets of the pyramid."""
-    recurrent_dim: Annotated[int, Ge(0), MultipleOf(2)] = 0
-    """Size of their output, both directions together; 0: twice the word vector (the paper)."""
-    pool: Pool = "mean"
-    """What of the words below joins a cell's features."""
-    message: Message = "finished"
-    """What a level tells the one below: its finished features, or what they are made from."""
-    proposals: Literal["words", "cells"] = "words"
-    """One proposal per word, or one per cell of the pyramid: several per word."""
-    query: Query = "mixed"
-    """The first query: word and covering cells mixed, or the lowest level's features."""
-    layers: Natural = 3
-    """Rounds of refinement."""
-    eval_layers: Natural | None = None
-    """Rounds in prediction; None: all."""
-    heads: Count = 8
-    attention: Attention = "dot+spatial"
-    """"dot" is the ablation without spatial modulation; the last one is linear in the length."""
-    window: Count = 64
-    """Proposals that spatial_window looks at."""
-    global_heads: Natural = 0
-    """Heads without spatial modulation."""
-    sentence_key: bool = False
-    """One more key, the sentence as a whole, which no place hides."""
-    scale_heads: bool = False
-    """Weigh what heads saw by their say in the location."""
-    update: Update = "gate"
-    """How queries take in what they saw; the ablation of the gate is "ffn" or "residual"."""
-    update_norm: bool = False
-    """Normalise after the gate; for more than three layers."""
-    ffn_dim: Count = 2048
-    use_category_embedding: bool = True
-    """Ablation: without it queries do not know what they are taken for."""
-    use_location_iteration: bool = True
-    """Ablation: without it proposals stay where the proposer put them."""
-    use_logits_iteration: bool = True
-    """Ablation: without it layers do not change labels; the head still does."""
-    tied_pointer: bool = False
-    """The same maps for queries and for words."""
-    max_width: Natural = 32
-    """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
-    classify_spans: bool = False
-    """Look at the words of the span that was found before naming it."""
-    matching: Matching = "relative"
-    """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
-    rest: Rest = "greedy"
-    """Proposals that are left go to the cheapest of all entities and none, or to none."""
-    reduction: Reduction = "proposals"
-    """Mean over all proposals; or, per sentence, the mean or the sum (the paper) of its own."""
-    none_weight: Weight = 1.0
-    """What a proposal for nothing counts in the label loss."""
-    layer_weight: Weight = 0.0
-    """What the loss after the proposer and after each layer but the last counts."""
-    layer_copies: Count = 1
-    """Proposals that each entity takes in these losses; 1: as in the last."""
-    spans_per_proposal: Count = 1
-    """How many of its most probable spans a proposal may give in prediction."""
-    emission: Share = 0.1
-    """A span goes on to decoding when its label is surer than this share of "no entity"."""
-    dropout: Share = 0.1
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "ProposerRegressorSettings":
-        if self.global_heads > self.heads:
-            raise ValueError(f"global_heads must be at most heads ({self.heads})")
-        if self.attention == "spatial_window" and (self.proposals == "cells" or self.sentence_key):
-            raise ValueError('attention = "spatial_window" needs proposals = "words", no key')
-        return self
-
-
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "paper": {
-        "detector": {
-            "query": "lowest",
-            "tied_pointer": True,
-            "max_width": 0,
-            "matching": "raw",
-            "reduction": "sum",
-            "emission": 1.0,
-        },
-        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
-    },
-    "released-code": {
-        "detector": {
-            "kernels": (2, 3),
-            "pool": "max",
-            "message": "merged",
-            "scale_heads": True,
-            "update": "ffn",
-            "max_width": 0,
-            "matching": "raw",
-            "rest": "none",
-            "reduction": "sentences",
-            "emission": 1.0,
-        },
-        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
-    },
-}
 
 
 class ProposerRegressor(Detector):

@@ -21,7 +21,7 @@ from spandet.training.frozen import FrozenOutputs
 from spandet.training.interruption import Interruption
 from spandet.training.judgement import judge
 from spandet.training.keeper import Keeper
-from spandet.training.memory import give_back
+from spandet.training.memory import Tidiness, give_back
 from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen
 from spandet.training.settings import TrainingSettings
@@ -39,9 +39,6 @@ class Pace:
     def per_second(self) -> float:
         """Sentences, over all processes."""
         return self.sentences / max(monotonic() - self.started, 1e-9)
-
-
-_TRIM_STEPS = 10
 
 
 @dataclass(kw_only=True)
@@ -63,6 +60,7 @@ class Loop:
     def __post_init__(self) -> None:
         self._started = monotonic() - self.state.seconds
         self._pace = Pace()
+        self._tidiness = Tidiness()
         self._untuned = self.recognizer.decoding.threshold
 
     def run(self) -> None:
@@ -103,8 +101,7 @@ class Loop:
                 self._log()
             if ending:
                 self._end_early()
-            if state.step % _TRIM_STEPS == 0:
-                give_back()
+            self._tidiness.keep()
             if self.keeper.is_due(self.settings.checkpoint_minutes):
                 self._checkpoint()
 
@@ -156,6 +153,7 @@ class Loop:
     def _judge(self) -> None:
         """Look at dev, keep the model if it is the best so far, and write a checkpoint."""
         state, pace = self.state, self._pace.per_second
+        give_back()
         score = self._score()
         record = EpochRecord(
             epoch=state.epoch + 1,

@@ -281,3 +281,13 @@ def test_identical_pointed_spans_are_equally_sure() -> None:
 def test_settings_that_cannot_be(settings: dict[str, Any], words_of_it: str) -> None:
     with pytest.raises(ConfigError, match=words_of_it):
         BoundaryDiffusionSettings.build(settings, where="detector")
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_half_precision_will_do(settings: dict[str, Any]) -> None:
+    made = detector(**settings)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        losses = made(words(*LENGTHS), gold(*GOLD), chance(*LENGTHS))
+        got = detected(made, *LENGTHS)
+    assert torch.isfinite(total_of(losses))
+    assert torch.isfinite(got.label_probs).all()

@@ -13,11 +13,8 @@ from torch import Tensor
 from sentence_toys import Item, gold_spans, word_features
 from spandet import generate
 from spandet.decoding import DecodingSettings, decode
-from spandet.detectors.proposer_regressor import (
-    PRESETS,
-    ProposerRegressor,
-    ProposerRegressorSettings,
-)
+from spandet.detectors.proposer_regressor import ProposerRegressor
+from spandet.detectors.proposer_regressor_settings import PRESETS, ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.layers.entity_head import Said
 from spandet.recognizer import ModelSettings, Recognizer
@@ -377,7 +374,8 @@ def test_a_model_survives_being_saved(preset: str | None, tmp_path: Path) -> Non
 LONG = """
 import resource, sys
 import torch
-from spandet.detectors.proposer_regressor import ProposerRegressor, ProposerRegressorSettings
+from spandet.detectors.proposer_regressor import ProposerRegressor
+from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
 from spandet.tensors import GoldSpans, WordFeatures, total_of
 
 made = ProposerRegressor(ProposerRegressorSettings(), dim=32, sentence_dim=0, labels=6)

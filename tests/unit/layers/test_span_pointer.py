@@ -49,7 +49,8 @@ def by_the_book(
     root = said[2:].view(2, 2)
     away = torch.tensor(span) - (place + said[:2])
     form = root @ root.T + 1e-4 * torch.eye(2)
-    return (asks[0] @ first + asks[1] @ last) / DIM**0.5 - away @ form @ away
+    score: Tensor = (asks[0] @ first + asks[1] @ last) / DIM**0.5 - away @ form @ away
+    return score
 
 
 @pytest.mark.parametrize("tied", [False, True])
