@@ -201,6 +201,6 @@ PRESETS = {
             "slot_codes": True,
             "eta": 1.0,
         },
-        "decoding": {**_DECODING, "crossing": "greedy"},
+        "decoding": {**_DECODING, "crossing": "greedy", "one_label": False},
     },
 }

@@ -143,7 +143,8 @@ class SlotLayer(nn.Module):
                 asking = (slots.reshape(*others.shape, -1) + codes).reshape(slots.shape)
             seen = self.words(asking, words, padding + self._bias(places))
             slots = self.words_norm(slots + self.dropout(seen))
-        return torch.as_tensor(self.net_norm(slots + self.dropout(self.net(slots))))
+        finished: Tensor = self.net_norm(slots + self.dropout(self.net(slots)))
+        return finished
 
     def _bias(self, places: Near) -> Float[Tensor, "batch head span word"] | float:
         if self.places is None:
