@@ -305,11 +305,14 @@ def _windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _batches(sizes: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices of similar size together; a batch costs its longest member times their number."""
+    """Indices of similar size together; a batch costs its longest member times their number.
+
+    The longest come first, so that later batches fit into the memory that earlier ones have left.
+    """
     batch: list[int] = []
-    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        full = len(batch) >= _BATCH_SENTENCES or (len(batch) + 1) * sizes[index] > budget
-        if batch and full:
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        longest = sizes[batch[0]] if batch else 0
+        if len(batch) >= _BATCH_SENTENCES or (len(batch) + 1) * longest > budget:
             yield batch
             batch = []
         batch.append(index)

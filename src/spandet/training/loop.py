@@ -155,6 +155,7 @@ class Loop:
         state, pace = self.state, self._pace.per_second
         give_back()
         score = self._score()
+        give_back()
         record = EpochRecord(
             epoch=state.epoch + 1,
             step=state.step,

@@ -33,6 +33,7 @@ from spandet.training.interruption import Interruption
 from spandet.training.keeper import Keeper, save_model
 from spandet.training.log import LOG, Log
 from spandet.training.loop import Loop
+from spandet.training.memory import give_back
 from spandet.training.progress import Screen
 from spandet.training.recipe import Recipe
 from spandet.training.report import REPORT, headline, report_page
@@ -153,6 +154,8 @@ class _Run:
                 _logger.warning(warning)
             self._write(RECIPE, self.recipe.to_toml())
         state = self._learn(saved)
+        self.accelerator.free_memory()  # nobody needs the optimizer any more
+        give_back()
         if self.accelerator.is_main_process:
             self._finish(state, tuple(warnings))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ def test_it_tidies_up_when_the_process_has_grown_by_half(monkeypatch: pytest.Mon
 
 
 def test_where_nobody_can_tell_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_STATM", memory.Path("/nowhere/statm"))
+    monkeypatch.setattr(memory, "_STATM", Path("/nowhere/statm"))
     monkeypatch.setattr(memory, "give_back", pytest.fail)
 
     assert resident() == 0
