@@ -1,0 +1,238 @@
+"""Ten thousand hostile requests to a service, over real sockets.
+
+    python benchmarks/service_fuzz.py MODEL [--requests 10000] [--seed 1]
+
+Starts `spandet serve MODEL`, then sends well-formed requests with odd texts, ill-formed JSON, wrong
+shapes, huge and deep bodies, wrong methods, paths and headers, raw bytes that are not HTTP, and
+clients that leave in the middle. Every answer must be a documented status in time, and what it
+says must be JSON; after it all the service must answer as before, and its memory must have come
+back. Ends with 1 where something of this does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+
+ENTITIES, TRACE = "/v1/entities", "/v1/trace"
+EXPECTED = {200, 404, 405, 408, 413, 415, 422, 429}
+SENTENCE = "Halburn Rangers beat Tibburn 3-2 in the Ludyne Shipping Arena."
+ODD = ["\0", "\ud800", "\udfff\ud800", "\u202e", "\ufeff", "🧬", "خلية", "\r\n", "a" * 300, "́"]
+SLACK = 200 * 2**20
+"""What memory may differ afterwards: allocators keep some of what they once had."""
+
+Sent = tuple[str, str, bytes, dict[str, str]]
+
+
+def odd_text(chance: random.Random) -> str:
+    kind = chance.randrange(4)
+    if kind == 0:
+        return "".join(chr(chance.randrange(0x110000)) for _ in range(chance.randrange(40)))
+    if kind == 1:
+        return "".join(chance.choice([*ODD, *SENTENCE.split()]) for _ in range(chance.randrange(9)))
+    if kind == 2:
+        return chance.choice(ODD) * chance.randrange(400)
+    words = SENTENCE.split()
+    return " ".join(chance.choice([*words, *ODD]) for _ in range(chance.randrange(30)))
+
+
+def odd_value(chance: random.Random, depth: int = 0) -> object:
+    makers: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: chance.random() < 0.5,
+        lambda: chance.choice([0, -1, 1, 2**64, 10**300, 0.5, -0.0, 1e308]),
+        lambda: odd_text(chance),
+        lambda: [odd_value(chance, depth + 1) for _ in range(chance.randrange(4))],
+        lambda: {odd_text(chance)[:9]: odd_value(chance, depth + 1) for _ in range(2)},
+    ]
+    return chance.choice(makers if depth < 3 else makers[:4])()
+
+
+def posted(path: str, body: bytes, **headers: str) -> Sent:
+    sent = {"Content-Type": "application/json"} | {
+        key.replace("_", "-"): value for key, value in headers.items()
+    }
+    return "POST", path, body, sent
+
+
+def good(chance: random.Random) -> Sent:
+    if chance.random() < 0.2:
+        return posted(TRACE, json.dumps({"text": odd_text(chance)}).encode())
+    texts = [odd_text(chance) for _ in range(chance.randrange(4))]
+    body = {"texts": texts, "min_score": chance.choice([0, 0.3, 1])}
+    return posted(ENTITIES, json.dumps(body).encode())
+
+
+def wrong_shape(chance: random.Random) -> Sent:
+    keys = ["text", "texts", "min_score", "labels", "other", ""]
+    body = {key: odd_value(chance) for key in chance.sample(keys, chance.randrange(5))}
+    value = body if chance.random() < 0.8 else odd_value(chance)
+    return posted(chance.choice([ENTITIES, TRACE]), json.dumps(value).encode())
+
+
+def damaged(chance: random.Random) -> Sent:
+    body = bytearray(
+        json.dumps({"text": odd_text(chance)}, ensure_ascii=chance.random() < 0.5).encode(
+            "utf-8", "surrogatepass"
+        )
+    )
+    for _ in range(chance.randrange(1, 6)):
+        place = chance.randrange(len(body))
+        if chance.random() < 0.5:
+            body[place] = chance.randrange(256)
+        else:
+            del body[place]
+    return posted(chance.choice([ENTITIES, TRACE]), bytes(body))
+
+
+def deep(chance: random.Random) -> Sent:
+    opening = chance.choice([b"[", b'{"text":', b'{"texts":['])
+    return posted(ENTITIES, opening * chance.choice([10, 1000, 100_000]))
+
+
+def huge(chance: random.Random) -> Sent:
+    size = chance.choice([10**5, 10**6, 5 * 10**6, 2 * 10**7])
+    makers = [
+        lambda: json.dumps({"text": "x" * size}).encode(),
+        lambda: b'{"texts": [' + b"[]," * (size // 3) + b"[]]}",
+        lambda: b'{"texts": [' + b'"",' * (size // 3) + b'""]}',
+        lambda: b'{"min_score": ' + b"9" * size + b"}",
+    ]
+    return posted(ENTITIES, chance.choice(makers)())
+
+
+def elsewhere(chance: random.Random) -> Sent:
+    method = chance.choice(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "POST"])
+    paths = [ENTITIES, TRACE, "/", "/v1/model", "/metrics", "/healthz", "/../etc/passwd", "/%00"]
+    kind = chance.choice(["text/plain", "application/json; charset=utf-16", "", "\x7f"])
+    return method, chance.choice(paths), b"{}", {"Content-Type": kind}
+
+
+KINDS: dict[str, tuple[int, Callable[[random.Random], Sent]]] = {
+    "good": (30, good),
+    "wrong shape": (30, wrong_shape),
+    "damaged": (25, damaged),
+    "elsewhere": (11, elsewhere),
+    "deep": (2, deep),
+    "huge": (1, huge),
+}
+
+
+def leave(address: str, chance: random.Random) -> None:
+    """Say something that is no HTTP, or only half of it, and go."""
+    place = urlsplit(address)
+    body = json.dumps({"text": SENTENCE * 20}).encode()
+    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    whole = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    lines = [
+        whole,
+        whole[: chance.randrange(len(whole))],
+        chance.randbytes(chance.randrange(1, 2000)),
+        f"{head}Transfer-Encoding: chunked\r\n\r\nffffffff\r\n".encode() + body,
+        f"{head}Content-Length: -5\r\n\r\n".encode(),
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000,
+    ]
+    with socket.create_connection((place.hostname or "", place.port or 80), timeout=10) as client:
+        try:
+            client.sendall(chance.choice(lines))
+        except OSError:
+            return  # it had heard enough
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model")
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "spandet", "serve", options.model, "--port", "0"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+        if found is None:
+            sys.exit("the service did not start")
+        problems = fuzz(found.group(), psutil.Process(process.pid), options)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    for problem in problems[:20]:
+        print("error:", problem)
+    sys.exit(bool(problems) or process.returncode != 0)
+
+
+def fuzz(address: str, server: psutil.Process, options: argparse.Namespace) -> list[str]:
+    with httpx.Client(base_url=address, timeout=120) as client:
+        before = client.post(ENTITIES, json={"text": SENTENCE}).json()
+        for _ in range(20):
+            client.post(ENTITIES, json={"texts": [SENTENCE] * 32})
+        memory = server.memory_info().rss
+        problems = attack(client, address, options)
+        after = client.post(ENTITIES, json={"text": SENTENCE}).json()
+        metrics = client.get("/metrics").text
+    if after != before:
+        problems.append("the service does not answer as before")
+    if "spandet_queue_texts 0.0" not in metrics:
+        problems.append("something is left in the queue")
+    grown = server.memory_info().rss - memory
+    print(f"memory: {memory / 2**20:.0f} MiB before, {grown / 2**20:+.0f} MiB after")
+    if grown > SLACK:
+        problems.append("memory has not come back")
+    return problems
+
+
+def attack(client: httpx.Client, address: str, options: argparse.Namespace) -> list[str]:
+    chance = random.Random(options.seed)  # noqa: S311 (nothing secret)
+    problems: list[str] = []
+    seen: Counter[tuple[str, int]] = Counter()
+    names = list(KINDS)
+    weights = [KINDS[name][0] for name in names]
+    began = time.perf_counter()
+    for number in range(options.requests):
+        if chance.random() < 0.01:
+            leave(address, chance)
+            seen["left", 0] += 1
+            continue
+        name = chance.choices(names, weights)[0]
+        status, problem = send(client, KINDS[name][1](chance))
+        seen[name, status] += 1
+        if problem:
+            problems.append(f"request {number} ({name}): {problem}")
+    print(f"{options.requests:,} requests in {time.perf_counter() - began:.0f} s")
+    for (name, status), times in sorted(seen.items()):
+        print(f"{name:12} {status or '':4} {times:6,}")
+    return problems
+
+
+def send(client: httpx.Client, sent: Sent) -> tuple[int, str]:
+    method, path, body, headers = sent
+    try:
+        answer = client.request(method, path, content=body, headers=headers)
+    except httpx.WriteError:
+        return 413, ""  # the service has hung up on an endless body
+    if answer.status_code not in EXPECTED:
+        return answer.status_code, f"status {answer.status_code}: {answer.text[:300]}"
+    kind = answer.headers.get("Content-Type", "")
+    if kind.startswith("application/json") and method != "HEAD":
+        json.loads(answer.content)
+    if answer.status_code >= 400 and method != "HEAD" and "detail" not in answer.text:
+        return answer.status_code, "it does not say why"
+    return answer.status_code, ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""spandet serve MODEL: a model over HTTP, with a page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spandet.cli.options import Model, Set
+from spandet.cli.terminal import note
+from spandet.errors import UsageError
+
+TOKEN = "SPANDET_TOKEN"  # noqa: S105 (the name of a variable)
+
+Host = Annotated[
+    str, typer.Option("--host", help="Where to listen; 0.0.0.0 is every network of this machine.")
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help=f"Clients must send this file's bearer token; or set {TOKEN}.",
+    ),
+]
+MaxBody = Annotated[int, typer.Option("--max-body-bytes", min=1, help="Longest request.")]
+MaxText = Annotated[int, typer.Option("--max-text-chars", min=1, help="Longest text.")]
+MaxTrace = Annotated[int, typer.Option("--max-trace-chars", min=1, help="Longest text to trace.")]
+MaxTexts = Annotated[int, typer.Option("--max-texts", min=1, help="Most texts in a request.")]
+MaxQueueTexts = Annotated[
+    int, typer.Option("--max-queue-texts", min=1, help="Most texts that may wait.")
+]
+MaxQueueChars = Annotated[
+    int, typer.Option("--max-queue-chars", min=1, help="Most characters that may wait.")
+]
+MaxBatchTexts = Annotated[
+    int, typer.Option("--max-batch-texts", min=1, help="Most texts worked on together.")
+]
+MaxConnections = Annotated[
+    int, typer.Option("--max-connections", min=0, help="Most open connections; 0: any number.")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.001, help="Seconds that a request may take.")
+]
+ShutdownTimeout = Annotated[
+    float,
+    typer.Option("--shutdown-timeout", min=0.001, help="Seconds to finish what was accepted."),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads of the model; torch's own choice.")
+]
+LogRequests = Annotated[bool, typer.Option("--log-requests", help="A line per request on stderr.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="The log as JSON lines.")]
+
+
+def serve_command(
+    model: Model,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token_file: TokenFile = None,
+    max_body_bytes: MaxBody = 2 * 1024 * 1024,
+    max_text_chars: MaxText = 100_000,
+    max_trace_chars: MaxTrace = 5_000,
+    max_texts: MaxTexts = 256,
+    max_queue_texts: MaxQueueTexts = 1024,
+    max_queue_chars: MaxQueueChars = 2_000_000,
+    max_batch_texts: MaxBatchTexts = 32,
+    max_connections: MaxConnections = 512,
+    timeout: Timeout = 60.0,
+    shutdown_timeout: ShutdownTimeout = 30.0,
+    threads: Threads = None,
+    set_: Set = None,
+    log_requests: LogRequests = False,
+    log_json: LogJson = False,
+) -> None:
+    """Serve a model over HTTP, with a page at / to try it.
+
+    One process, one model: for more cores, run several behind a proxy. SIGTERM
+    finishes what was accepted. docs/serving.md has the requests and answers.
+    """
+    token = _token(token_file)
+    from spandet.serving import Description, ServiceSettings, create_app, server
+
+    settings = ServiceSettings(
+        max_body_bytes=max_body_bytes,
+        max_text_chars=max_text_chars,
+        max_trace_chars=max_trace_chars,
+        max_texts=max_texts,
+        max_queue_texts=max_queue_texts,
+        max_queue_chars=max_queue_chars,
+        max_batch_texts=max_batch_texts,
+        max_connections=max_connections,
+        timeout_seconds=timeout,
+        shutdown_seconds=shutdown_timeout,
+    )
+    listener = server.listen(host, port)
+    if token is None and not server.is_loopback(host):
+        note(f"warning: anybody who reaches {host} may use this service: no token is set")
+    import torch
+
+    from spandet.catalog import find_model
+    from spandet.recognizer import Recognizer
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    folder = find_model(model)
+    recognizer = Recognizer.from_pretrained(folder, set_ or ())
+    recognizer("Is everything there that the first request will need?")
+    server.set_up_log(requests=log_requests, json_lines=log_json)
+    description = Description.of_folder(folder)
+    app = create_app(recognizer, settings, description=description, token=token)
+    where = f"{description.name} is served at {server.address(listener)}"
+    server.run(app, listener, ready=lambda: typer.echo(where))
+
+
+def _token(file: Path | None) -> str | None:
+    """The token that clients must send, if there is one."""
+    where = str(file) if file is not None else TOKEN
+    try:
+        text = os.environ.get(TOKEN) if file is None else file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the token file cannot be read: {error}") from None
+    if text is None:
+        return None
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(f"{where} must hold one token of printable ASCII without spaces")
+    return token

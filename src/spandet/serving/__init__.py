@@ -1,0 +1,19 @@
+"""A model over HTTP: the service, its limits and its page.
+
+`create_app` makes an ASGI application out of a recognizer; `spandet serve` runs it.
+"""
+
+from __future__ import annotations
+
+from spandet.errors import MissingExtraError
+
+try:
+    from spandet.serving.app import create_app
+    from spandet.serving.description import Description
+    from spandet.serving.settings import ServiceSettings
+except ModuleNotFoundError as error:  # pragma: no cover (every test environment has the extra)
+    if error.name not in {"fastapi", "prometheus_client", "starlette", "uvicorn"}:
+        raise
+    raise MissingExtraError(needs="the service", extra="serve") from None
+
+__all__ = ["Description", "ServiceSettings", "create_app"]

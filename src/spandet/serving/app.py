@@ -1,0 +1,257 @@
+"""The service as an ASGI application.
+
+GET  /             the page
+POST /v1/entities  entities of one text or many
+POST /v1/trace     how the entities of a text came about
+GET  /v1/model     what is served, and its limits
+GET  /healthz      is it there?
+GET  /metrics      for Prometheus
+GET  /openapi.json the contract
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, FastAPI, Request, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spandet.recognizer import Recognizer
+from spandet.serving.batching import Batcher
+from spandet.serving.description import Description
+from spandet.serving.errors import ClientGoneError, ServiceError, too_large, unusable
+from spandet.serving.limits import GuardedRoute
+from spandet.serving.metrics import CONTENT_TYPE, Metrics
+from spandet.serving.observing import Observed
+from spandet.serving.page_files import page_routes
+from spandet.serving.schemas import (
+    EntitiesRequest,
+    EntitiesResponse,
+    HealthResponse,
+    ModelResponse,
+    Problem,
+    TraceRequest,
+    TraceResponse,
+    with_limits,
+)
+from spandet.serving.settings import ServiceSettings
+from spandet.serving.work import Finding, Tracing
+
+T = TypeVar("T")
+
+_GONE = 499
+"""What is counted where nobody waits for an answer any more; nobody ever sees it."""
+_SHOWN_ERRORS = 10
+_PROBLEMS: dict[int, str] = {
+    408: "The request did not arrive in time",
+    413: "The request or a text in it is too long",
+    415: "Not sent as application/json",
+    422: "Not what the service understands; `errors` says where",
+    429: "Too much is waiting; try again after `Retry-After` seconds",
+    500: "The model failed on a text; the service's log says more under `id`",
+    503: "The service is stopping",
+    504: "No answer in time",
+}
+
+
+class AsciiJSON(Response):
+    """JSON in ASCII, so that every text gets through, lone surrogates included."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def create_app(
+    recognizer: Recognizer,
+    settings: ServiceSettings | None = None,
+    *,
+    description: Description | None = None,
+    token: str | None = None,
+) -> FastAPI:
+    """A service for one model.
+
+    Args:
+        recognizer: Who finds the entities.
+        settings: What is allowed.
+        description: What to tell about the model.
+        token: Who asks must send it as a bearer token; None: anybody may ask.
+    """
+    settings = settings or ServiceSettings()
+    metrics = Metrics()
+    batcher = Batcher(recognizer, settings, metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        batcher.open()
+        yield
+        batcher.close()
+
+    app = FastAPI(
+        title="spandet",
+        summary="Named entities, detected like objects.",
+        version=version("spandet"),
+        docs_url=None,  # it would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        exception_handlers={
+            ServiceError: _service_error,
+            RequestValidationError: _validation_error,
+            HTTPException: _http_error,
+            Exception: _surprise,
+        },
+    )
+    app.state.settings = settings
+    app.state.token = token
+    app.state.recognizer = recognizer
+    app.state.description = description or Description()
+    app.state.metrics = metrics
+    app.state.batcher = batcher
+    paths = {"/openapi.json"}
+    for router in (_open_routes(), _guarded_routes(with_token=token is not None), page_routes()):
+        app.include_router(router)
+        paths |= {route.path for route in router.routes if isinstance(route, APIRoute)}
+    app.add_middleware(Observed, metrics=metrics, paths=paths)
+    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI, plain: Any) -> dict[str, Any]:
+    """The contract, with this service's limits in it."""
+    known = app.openapi_schema is not None
+    schema: dict[str, Any] = plain()
+    if not known:
+        limits = app.state.settings.model_dump()
+        with_limits(schema, labels=app.state.recognizer.labels, limits=limits)
+    return schema
+
+
+def _open_routes() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/healthz", response_model=HealthResponse)
+    async def healthz() -> Response:
+        """Is the service there? Needs no token."""
+        return AsciiJSON({"status": "ok"})
+
+    return router
+
+
+def _guarded_routes(*, with_token: bool) -> APIRouter:
+    dependencies = [Security(HTTPBearer(auto_error=False))] if with_token else []
+    denied = {401: "A bearer token is needed"} if with_token else {}
+    router = APIRouter(
+        route_class=GuardedRoute, dependencies=dependencies, responses=_documented(denied)
+    )
+
+    @router.post("/v1/entities", response_model=EntitiesResponse, responses=_documented(_PROBLEMS))
+    async def entities(wanted: EntitiesRequest, request: Request) -> Response:
+        """Find the entities of one text or many; one document per text, in order."""
+        texts, state = wanted.all_texts, request.app.state
+        _check_labels(wanted.labels, state.recognizer.labels)
+        _check_texts(texts, most=state.settings.max_texts, longest=state.settings.max_text_chars)
+        labels = None if wanted.labels is None else tuple(sorted(set(wanted.labels)))
+        work = Finding(wanted.min_score, labels)
+        documents = await _unless_gone(request, state.batcher.run(work, texts))
+        return AsciiJSON({"documents": documents})
+
+    @router.post("/v1/trace", response_model=TraceResponse, responses=_documented(_PROBLEMS))
+    async def trace(wanted: TraceRequest, request: Request) -> Response:
+        """Show how the entities of a text came about, stage by stage."""
+        state = request.app.state
+        _check_texts([wanted.text], most=1, longest=state.settings.max_trace_chars)
+        (traced,) = await _unless_gone(request, state.batcher.run(Tracing(), [wanted.text]))
+        return AsciiJSON(traced)
+
+    @router.get("/v1/model", response_model=ModelResponse)
+    async def model(request: Request) -> Response:
+        """What is served: labels, threshold, scores where they are known, limits."""
+        state = request.app.state
+        return AsciiJSON(state.description.to_json(state.recognizer, state.settings))
+
+    @router.get("/metrics", response_class=Response)
+    async def metrics(request: Request) -> Response:
+        """Counters for Prometheus."""
+        return Response(request.app.state.metrics.exposition(), media_type=CONTENT_TYPE)
+
+    return router
+
+
+def _documented(problems: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {code: {"model": Problem, "description": why} for code, why in problems.items()}
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result, unless the client leaves first: then the work is cancelled."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_departure(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGoneError
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _departure(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _check_texts(texts: Sequence[str], *, most: int, longest: int) -> None:
+    if len(texts) > most:
+        raise too_large(f"{len(texts):,} texts in one request, at most {most:,} are accepted")
+    for number, text in enumerate(texts):
+        if len(text) > longest:
+            raise too_large(
+                f"text {number} has {len(text):,} characters, at most {longest:,} are accepted"
+            )
+
+
+def _check_labels(asked: Sequence[str] | None, known: Sequence[str]) -> None:
+    for label in asked or ():
+        if label not in known:
+            what = f"the model has no label {label!a}; it knows {', '.join(known)}"
+            raise unusable(what, errors=[{"where": "labels", "what": what}])
+
+
+async def _service_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)  # noqa: S101 (what it is registered for)
+    status = _GONE if isinstance(error, ClientGoneError) else int(error.status)
+    return AsciiJSON(error.body, status_code=status, headers=error.headers)
+
+
+async def _validation_error(_: Request, error: Exception) -> Response:
+    """What is wrong where, without the input: it may be long, and no log wants it."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (what it is registered for)
+    errors = [
+        {"where": ".".join(map(str, item["loc"][1:])) or "body", "what": str(item["msg"])}
+        for item in error.errors()[:_SHOWN_ERRORS]
+    ]
+    detail = "; ".join(f"{item['where']}: {item['what']}" for item in errors)
+    return AsciiJSON({"detail": detail, "errors": errors}, status_code=422)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 (what it is registered for)
+    return AsciiJSON(
+        {"detail": str(error.detail)}, status_code=error.status_code, headers=error.headers
+    )
+
+
+async def _surprise(_: Request, __: Exception) -> Response:
+    return AsciiJSON({"detail": "an error in the service; its log says more"}, status_code=500)

@@ -1,0 +1,64 @@
+"""What a service has done, for Prometheus. Every application counts for itself."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_TEXTS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Metrics:
+    """Counters, histograms and gauges with a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+        self._requests = Counter(
+            "spandet_requests", "Requests by path and status", ["path", "status"], registry=own
+        )
+        self._latency = Histogram(
+            "spandet_request_seconds",
+            "From the first byte of a request to the last of its answer",
+            ["path"],
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self._batches = Histogram(
+            "spandet_batch_texts", "Texts worked on together", buckets=_TEXTS, registry=own
+        )
+        self._batch_seconds = Histogram(
+            "spandet_batch_seconds", "Time in the model", buckets=_SECONDS, registry=own
+        )
+        self._texts = Counter("spandet_texts", "Texts, or parts of long ones, done", registry=own)
+        self._characters = Counter("spandet_characters", "Characters done", registry=own)
+        self._queue_texts = Gauge(
+            "spandet_queue_texts", "Texts that wait or are worked on", registry=own
+        )
+        self._queue_characters = Gauge(
+            "spandet_queue_characters", "Characters that wait or are worked on", registry=own
+        )
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        """A request has had its answer."""
+        self._requests.labels(path, str(status)).inc()
+        self._latency.labels(path).observe(seconds)
+
+    def batch(self, texts: int, characters: int, seconds: float) -> None:
+        """A batch has been through the model."""
+        self._batches.observe(texts)
+        self._batch_seconds.observe(seconds)
+        self._texts.inc(texts)
+        self._characters.inc(characters)
+
+    def queue(self, texts: int, characters: int) -> None:
+        """So much is waiting or being worked on now."""
+        self._queue_texts.set(texts)
+        self._queue_characters.set(characters)
+
+    def exposition(self) -> bytes:
+        """All of it in Prometheus's text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,146 @@
+"""The service as a process: it listens, says where, and stops when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from functools import partial
+from ipaddress import ip_address
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from spandet.errors import UsageError
+from spandet.serving.settings import ServiceSettings
+
+_GRACE = 2.0
+"""How much longer than the work itself its last answers may take."""
+_KEEP_ALIVE = 30
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON."""
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        for key in ("method", "path", "status", "milliseconds"):
+            if hasattr(record, key):
+                line[key] = getattr(record, key)
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def set_up_log(*, requests: bool, json_lines: bool) -> None:
+    """Errors and warnings on stderr, and a line per request where somebody wants it."""
+    handler = logging.StreamHandler()
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if json_lines else plain)
+    for name in ("spandet", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+    logging.getLogger("spandet.requests").setLevel(logging.INFO if requests else logging.WARNING)
+
+
+def is_loopback(host: str) -> bool:
+    """Can only this machine reach a service that listens there?"""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes one that is free.
+
+    Raises:
+        UsageError: there is no such address, or somebody listens there already.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot listen on {host} port {port}: {error}") from None
+
+
+def address(listener: socket.socket) -> str:
+    """What to type into a browser."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def run(app: FastAPI, listener: socket.socket, *, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or Ctrl+C; then finish what was accepted.
+
+    Args:
+        app: What `create_app` made.
+        listener: Where to listen.
+        ready: Called when requests are answered and signals are heard.
+    """
+    settings: ServiceSettings = app.state.settings
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        limit_concurrency=settings.max_connections or None,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.shutdown_seconds + _GRACE) + 1,
+    )
+    # The model stays; looking through it again for garbage would make large requests slow.
+    gc.collect()
+    gc.freeze()
+    # uvicorn sends itself the signal again when it has finished; that should then do no more.
+    previous = {
+        number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        stop = partial(app.state.batcher.stop, settings.shutdown_seconds)
+        _Server(config, on_start=ready, on_stop=stop).run([listener])
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it has started, and when it is told to stop."""
+
+    def __init__(
+        self, config: uvicorn.Config, *, on_start: Callable[[], None], on_stop: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+        self._on_stop = on_stop
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_start()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._on_stop)
+
+
+def _ignore(_: int, __: FrameType | None) -> None:
+    """Nothing is left to do."""

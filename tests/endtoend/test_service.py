@@ -1,0 +1,258 @@
+"""`spandet serve` as people run it: real processes, sockets and signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service_process import Service, service
+from serving_toys import plain, sentences, sure_recognizer
+from spandet.recognizer import Recognizer
+
+ENTITIES = "/v1/entities"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "sure"
+    sure_recognizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def running(model: Path) -> Iterator[Service]:
+    with service(model) as one:
+        yield one
+
+
+def serve(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spandet", "serve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def answers_of(model: Path, texts: Sequence[str]) -> list[Any]:
+    documents = Recognizer.from_pretrained(model).predict(texts)
+    return [{"documents": [{"entities": rounded(plain(document))}]} for document in documents]
+
+
+def rounded(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Scores depend on the shape of a batch, in their last digits."""
+    return [{**entity, "score": round(entity["score"], 4)} for entity in entities]
+
+
+def asked(client: httpx.Client, text: str) -> Any:
+    answer = client.post(ENTITIES, json={"text": text})
+    answer.raise_for_status()
+    (document,) = answer.json()["documents"]
+    return {"documents": [{"entities": rounded(document["entities"])}]}
+
+
+def side_by_side(work: Callable[[int], None], count: int) -> list[threading.Thread]:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def join(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+
+
+def test_clients_get_their_own_answers(running: Service, model: Path) -> None:
+    texts = sentences(48)
+    expected = answers_of(model, texts)
+    got: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        with httpx.Client(base_url=running.address, timeout=60) as client:
+            for place in range(number, len(texts), 16):
+                got[place] = asked(client, texts[place])
+
+    join(side_by_side(work, 16))
+    assert [got[place] for place in range(len(texts))] == expected
+
+
+def test_huge_and_endless_bodies_leave_no_trace_in_memory(running: Service) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(40):
+            yield b"[" * 2**20
+
+    with httpx.Client(base_url=running.address, timeout=60) as client:
+        headers = {"Content-Type": "application/json"}
+        asked(client, "Warm.")
+        before = running.memory()
+        for body in (endless(), b"[" * 2**25, b'{"texts": [' + b"[]," * 2**20 + b"[]]}"):
+            answer = client.post(ENTITIES, content=body, headers=headers)
+            assert answer.status_code in {413, 422}
+        asked(client, "Still there.")
+        assert running.memory() - before < 150 * 2**20
+
+
+def test_who_hangs_up_is_not_worked_for(running: Service) -> None:
+    def counted(client: httpx.Client) -> float:
+        lines = client.get("/metrics").text.splitlines()
+        return float(next(x for x in lines if x.startswith("spandet_characters_total")).split()[1])
+
+    body = json.dumps({"text": " ".join(sentences(300)) * 2}).encode()
+    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with httpx.Client(base_url=running.address, timeout=60) as client:
+        before = counted(client)
+        with socket.create_connection(("127.0.0.1", running.port)) as leaving:
+            leaving.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            while counted(client) == before:
+                time.sleep(0.01)
+        for _ in range(200):
+            if "spandet_queue_texts 0.0" in client.get("/metrics").text:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the text is still in the queue")
+        assert counted(client) - before < len(body) / 2
+
+
+def test_told_to_stop_it_answers_what_it_has_accepted(model: Path) -> None:
+    texts = sentences(64)
+    expected = dict(zip(texts, answers_of(model, texts), strict=True))
+    answered: list[str] = []
+    lost: list[str] = []
+    refused: list[str] = []
+    with service(model) as one:
+        stopping = threading.Event()
+
+        def goes_well(client: httpx.Client, text: str) -> bool:
+            try:
+                right: bool = asked(client, text) == expected[text]
+            except httpx.HTTPStatusError as error:
+                (refused if error.response.status_code == 503 else lost).append(text)
+                return False
+            except httpx.TransportError:
+                # Once told to stop it takes no more connections, and closes those without work.
+                (refused if stopping.is_set() else lost).append(text)
+                return False
+            (answered if right else lost).append(text)
+            return right
+
+        def work(number: int) -> None:
+            with httpx.Client(base_url=one.address, timeout=60) as client:
+                for text in texts[number % 8 :: 8] * 50:
+                    if not goes_well(client, text):
+                        return
+
+        threads = side_by_side(work, 8)
+        while len(answered) < 20:
+            time.sleep(0.01)
+        stopping.set()
+        assert one.stop() == 0, one.said()
+        join(threads)
+        assert "Traceback" not in one.said()
+    assert answered
+    assert not lost
+
+
+def test_a_request_under_way_is_answered_after_sigterm(model: Path) -> None:
+    text = " ".join(sentences(300))
+    with service(model) as one, httpx.Client(base_url=one.address, timeout=60) as client:
+        got: list[int] = []
+        other = httpx.Client(base_url=one.address, timeout=60)
+
+        def work(_: int) -> None:
+            got.append(client.post(ENTITIES, json={"texts": [text] * 3}).status_code)
+
+        threads = side_by_side(work, 1)
+        with other:
+            while "spandet_queue_texts 3.0" not in other.get("/metrics").text:
+                time.sleep(0.01)
+        assert one.stop() == 0
+        join(threads)
+        assert got == [200]
+
+
+def test_killed_and_started_again_it_loses_nothing_for_who_retries(model: Path) -> None:
+    texts = sentences(64)
+    expected = answers_of(model, texts)
+    got: dict[int, Any] = {}
+    retried = []
+
+    def patient(client: httpx.Client, text: str) -> Any:
+        for _ in range(600):
+            try:
+                return asked(client, text)
+            except httpx.HTTPError:
+                retried.append(text)
+                time.sleep(0.1)
+        raise AssertionError("given up")
+
+    with service(model) as first:
+        port, address = first.port, first.address
+
+        def work(number: int) -> None:
+            with httpx.Client(base_url=address, timeout=60) as client:
+                for place in range(number, len(texts), 8):
+                    got[place] = patient(client, texts[place])
+
+        threads = side_by_side(work, 8)
+        while len(got) < 8:
+            time.sleep(0.002)
+        first.kill()
+    with service(model, "--port", port):
+        join(threads)
+    assert [got[place] for place in range(len(texts))] == expected
+    assert retried or len(got) == len(texts)
+
+
+def test_a_token_from_a_file_or_the_environment(model: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("s3cret\n")
+    bearer = {"Authorization": "Bearer s3cret"}
+    with service(model, "--token-file", secret, "--log-requests", "--log-json") as one:
+        with httpx.Client(base_url=one.address, timeout=60) as client:
+            assert client.get("/v1/model").status_code == 401
+            assert client.get("/v1/model", headers=bearer).json()["name"] == "sure"
+            assert client.get("/healthz").status_code == 200
+        assert one.stop() == 0
+        statuses = [json.loads(line)["status"] for line in one.said().splitlines()]
+        assert statuses == [401, 200, 200]
+        assert "s3cret" not in one.said()
+    with service(model, token="other") as one:  # noqa: S106 (nobody's)
+        assert httpx.get(f"{one.address}v1/model", headers=bearer).status_code == 401
+
+
+def test_it_is_quiet_and_warns_where_it_must(model: Path) -> None:
+    with service(model) as one:
+        httpx.get(f"{one.address}healthz")
+        assert one.stop() == 0
+        assert one.said() == ""
+    with service(model, "--host", "0.0.0.0") as one:  # noqa: S104 (that is the point)
+        assert "no token is set" in one.said()
+        one.process.send_signal(signal.SIGINT)
+        assert one.process.wait(60) == 0
+
+
+def test_mistakes_are_one_line(model: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text(" \n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for options, words in [
+            (["--port", port], f"cannot listen on 127.0.0.1 port {port}"),
+            (["--port", 0, "--token-file", empty], "must hold one token"),
+            (["--port", 0, "--token-file", tmp_path / "none"], "cannot be read"),
+        ]:
+            done = serve(model, *options)
+            assert done.returncode == 2
+            assert words in done.stderr
+            assert len(done.stderr.splitlines()) == 1
+    assert serve(tmp_path / "nothing", "--port", 0).returncode == 2

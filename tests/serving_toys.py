@@ -1,0 +1,130 @@
+"""A service to test: a recognizer that is sure of something everywhere, and clients for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import httpx
+import torch
+from fastapi import FastAPI
+
+from spandet import generate
+from spandet.recognizer import ModelSettings, Recognizer
+from spandet.serving import ServiceSettings, create_app
+from spandet.text import Document
+
+T = TypeVar("T")
+
+_SETTINGS = {
+    "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
+    "detector": {"name": "locate-and-label", "filter_threshold": 0.0},
+    "decoding": {"threshold": 0.3, "crossing": "keep"},
+}
+
+
+@lru_cache
+def sure_recognizer() -> Recognizer:
+    """Not trained, but it finds something in every sentence."""
+    torch.manual_seed(1)
+    made = Recognizer.build(ModelSettings.resolve(_SETTINGS), generate(30, seed=2))
+    with torch.no_grad():
+        for parameter in made.modules().parameters():
+            parameter.normal_(std=0.4)
+    return made
+
+
+class Watched(Recognizer):
+    """A recognizer that notes what it is asked, can be held up, and fails on some texts."""
+
+    def __init__(self) -> None:
+        self.__dict__.update(sure_recognizer().__dict__)
+        self.batches: list[list[str]] = []
+        self.threads: set[str] = set()
+        self.free = threading.Event()
+        self.free.set()
+        self.busy = threading.Event()
+        self.poison = "poison"
+
+    def predict(self, documents: Iterable[Any], **options: Any) -> Iterator[Document]:
+        asked = list(documents)
+        self.batches.append([document.text for document in asked])
+        self.threads.add(threading.current_thread().name)
+        self.busy.set()
+        assert self.free.wait(30)
+        if any(self.poison in document.text for document in asked):
+            raise RuntimeError("the poison works")
+        return super().predict(asked, **options)
+
+    @property
+    def seen(self) -> list[str]:
+        """Every text that it was asked about."""
+        return [text for batch in self.batches for text in batch]
+
+
+def sentences(count: int, *, seed: int = 3) -> list[str]:
+    """Different short texts."""
+    found: dict[str, None] = {}
+    for document in generate(2 * count, seed=seed):
+        for sentence in document.sentences:
+            assert sentence.span is not None
+            found[document.text[sentence.span.start : sentence.span.end]] = None
+    return list(found)[:count]
+
+
+def plain(document: Document) -> list[dict[str, Any]]:
+    """What the service should say of a document."""
+    result = []
+    for entity in document.entities:
+        span = entity.span
+        row = {"start": span.start, "end": span.end, "label": entity.label, "score": entity.score}
+        result.append({**row, "text": document.text[span.start : span.end]})
+    return result
+
+
+@asynccontextmanager
+async def client_of(app: FastAPI, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client inside the process."""
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://test", **options) as client,
+    ):
+        yield client
+
+
+def with_client(
+    story: Callable[[httpx.AsyncClient], Coroutine[Any, Any, T]],
+    recognizer: Recognizer | None = None,
+    *,
+    token: str | None = None,
+    headers: dict[str, str] | None = None,
+    **settings: Any,
+) -> T:
+    """Run a story against a service with these settings."""
+
+    async def run() -> T:
+        made = ServiceSettings(**settings)
+        app = create_app(recognizer or sure_recognizer(), made, token=token)
+        async with client_of(app, headers=headers) as client:
+            return await story(client)
+
+    return asyncio.run(run())
+
+
+async def until(holds: Callable[[], bool], *, seconds: float = 20) -> None:
+    """Wait for something that other tasks or threads bring about."""
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def metric(exposition: str, name: str) -> float:
+    """The value of one sample."""
+    lines = [line for line in exposition.splitlines() if line.startswith(f"{name} ")]
+    assert len(lines) == 1, (name, exposition)
+    return float(lines[0].split()[-1])

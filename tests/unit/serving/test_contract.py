@@ -1,0 +1,170 @@
+"""What a service says about itself: its contract, its model, its page, its log."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case
+
+from serving_toys import sentences, sure_recognizer, with_client
+from spandet.cli.serve import serve_command
+from spandet.errors import UsageError
+from spandet.serving import Description, ServiceSettings, create_app
+from spandet.serving.server import JsonLines, address, is_loopback, listen
+
+# What is too long is a 413, which schemathesis does not count among refusals by itself.
+REFUSALS = {"checks": {"negative_data_rejection": {"expected-statuses": ["413", "415", "422"]}}}
+schema = schemathesis.openapi.from_asgi(
+    "/openapi.json",
+    create_app(sure_recognizer()),
+    config=schemathesis.Config.from_dict(REFUSALS),
+)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_every_answer_keeps_the_contract(case: Case[Any]) -> None:
+    case.call_and_validate()
+
+
+def test_the_contract_has_examples_and_this_services_limits() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        contract = (await client.get("/openapi.json")).json()
+        shapes = contract["components"]["schemas"]
+        request = shapes["EntitiesRequest"]
+        assert request["properties"]["texts"]["maxItems"] == 7
+        assert request["properties"]["labels"]["items"]["enum"] == list(sure_recognizer().labels)
+        for example in request["examples"]:
+            assert (await client.post("/v1/entities", json=example)).status_code == 200
+        assert shapes["EntitiesResponse"]["examples"]
+        statuses = set(contract["paths"]["/v1/entities"]["post"]["responses"])
+        assert statuses >= {"200", "408", "413", "415", "422", "429", "500", "503", "504"}
+        for path in ("/docs", "/redoc"):
+            assert (await client.get(path)).status_code == 404
+
+    with_client(story, max_texts=7)
+
+
+def test_the_model_is_described() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        model = (await client.get("/v1/model")).json()
+        assert model["detector"] == "locate-and-label"
+        assert model["encoder"] == "hashed"
+        assert model["labels"] == list(sure_recognizer().labels)
+        assert model["threshold"] == 0.3
+        assert model["scores"] is None
+        assert model["limits"]["max_text_chars"] == 10
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+    with_client(story, max_text_chars=10)
+
+
+def test_scores_come_from_the_run_where_there_was_one(tmp_path: Path) -> None:
+    assert Description.of_folder(tmp_path) == Description(tmp_path.name, None)
+    micro = {"precision": 0.5, "recall": 1, "f1": 0.75, "gold": 3}
+    (tmp_path / "run.json").write_text(json.dumps({"dev": {"micro": micro}}))
+    scores = {"precision": 0.5, "recall": 1.0, "f1": 0.75}
+    assert Description.of_folder(tmp_path).scores == scores
+    (tmp_path / "run.json").write_text(json.dumps({"dev": None}))
+    assert Description.of_folder(tmp_path).scores is None
+
+
+def test_the_page_is_safe_and_cacheable() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        page = await client.get("/")
+        assert page.status_code == 200
+        assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+        policy = page.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        again = await client.get("/", headers={"If-None-Match": page.headers["ETag"]})
+        assert again.status_code == 304
+        assert not again.content
+        assert (await client.head("/")).status_code == 200
+        for path in ("/page.css", "/page.js"):
+            file = await client.get(path)
+            assert file.status_code == 200
+            assert file.headers["X-Content-Type-Options"] == "nosniff"
+        assert (await client.get("/../app.py")).status_code == 404
+
+    with_client(story)
+
+
+def test_answers_are_not_kept_by_anybody() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/v1/entities", json={"text": sentences(1)[0]})
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+    with_client(story)
+
+
+def test_made_up_paths_do_not_fill_the_metrics() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        for number in range(20):
+            assert (await client.get(f"/nothing/{number}")).status_code == 404
+        assert (await client.get("/v1/entities")).status_code == 405
+        exposition = (await client.get("/metrics")).text
+        assert "nothing" not in exposition
+        assert 'spandet_requests_total{path="other",status="404"} 20.0' in exposition
+
+    with_client(story)
+
+
+def test_two_services_count_for_themselves() -> None:
+    create_app(sure_recognizer())
+    create_app(sure_recognizer())
+
+
+def test_the_commands_defaults_are_those_of_the_settings() -> None:
+    given = inspect.signature(serve_command).parameters
+    fields = {
+        "timeout": "timeout_seconds",
+        "shutdown_timeout": "shutdown_seconds",
+        **{name: name for name in given if name.startswith("max_")},
+    }
+    assert len(fields) == 10
+    own = ServiceSettings()
+    for option, field in fields.items():
+        assert given[option].default == getattr(own, field), option
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("192.0.2.1", False), ("me", False)],
+)
+def test_loopback_is_known(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_a_taken_port_is_an_error_of_one_line() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert address(taken) == f"http://127.0.0.1:{port}/"
+        with pytest.raises(UsageError, match=rf"cannot listen on 127.0.0.1 port {port}: "):
+            listen("127.0.0.1", port)
+
+
+def test_a_line_of_the_log_is_json() -> None:
+    record = logging.LogRecord("spandet", logging.ERROR, "", 0, "%s and\nmore", ("this",), None)
+    record.status = 500
+    line = JsonLines().format(record)
+    assert "\n" not in line
+    assert json.loads(line)["message"] == "this and\nmore"
+    assert json.loads(line)["status"] == 500

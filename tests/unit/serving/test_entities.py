@@ -1,0 +1,192 @@
+"""POST /v1/entities and /v1/trace: what a service says is what the recognizer says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from serving_toys import Watched, metric, plain, sentences, sure_recognizer, until, with_client
+from spandet.serving.work import parts_of
+from spandet.text import Document
+from spandet.tracing import trace
+
+
+async def found(client: httpx.AsyncClient, **body: Any) -> list[Any]:
+    answer = await client.post("/v1/entities", json=body)
+    assert answer.status_code == 200, answer.text
+    return [document["entities"] for document in answer.json()["documents"]]
+
+
+def test_one_text_and_many_give_what_the_recognizer_gives() -> None:
+    texts = [*sentences(10), "", " \n ", "x"]
+
+    async def story(client: httpx.AsyncClient) -> None:
+        together = await found(client, texts=texts)
+        assert together == [plain(sure_recognizer()(text)) for text in texts]
+        assert sum(map(len, together)) > 10
+        for text, entities in zip(texts, together, strict=True):
+            assert await found(client, text=text) == [entities]
+        assert await found(client, texts=[]) == []
+
+    with_client(story)
+
+
+def test_min_score_and_labels_are_those_of_the_recognizer() -> None:
+    (text,) = sentences(1)
+    recognizer = sure_recognizer()
+    label = recognizer(text).entities[0].label
+
+    async def story(client: httpx.AsyncClient) -> None:
+        for options in ({"min_score": 0.0}, {"min_score": 0.9}, {"labels": [label]}, {}):
+            expected = plain(recognizer(text, **options))
+            assert await found(client, text=text, **options) == [expected]
+
+    with_client(story)
+
+
+@pytest.mark.parametrize("context", [0, 7, 1000])
+def test_the_parts_of_a_text_see_what_the_whole_sees(context: int) -> None:
+    text = "\n\n".join(sentences(30)) + "   "
+    whole = Document(text)
+    parts = parts_of(text, longest=300, context_words=context)
+    assert len(parts) > 5
+    words = [word for sentence in whole.sentences for word in sentence.words]
+    position = 0
+    for part in parts:
+        own = part.document.own_sentences
+        assert own is not None
+        assert text[part.offset :].startswith(part.document.text)
+        assert own[0].before == tuple(words[max(0, position - context) : position])
+        for sentence in own:
+            for start, word in zip(sentence.starts, sentence.words, strict=True):
+                assert part.document.text[start:].startswith(word)
+            position += len(sentence)
+        assert own[-1].after == tuple(words[position : position + context])
+    assert position == len(words)
+
+
+def test_a_long_text_is_done_in_parts_and_comes_back_whole() -> None:
+    text = " ".join(sentences(60))
+    recognizer = Watched()
+
+    async def story(client: httpx.AsyncClient) -> None:
+        assert await found(client, text=text) == [plain(sure_recognizer()(text))]
+
+    with_client(story, recognizer, part_chars=200, max_batch_chars=600)
+    assert len(recognizer.batches) > 3
+    assert all(sum(map(len, batch)) < 600 + 400 for batch in recognizer.batches)
+
+
+def test_only_white_space_is_no_matter_how_long() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        assert await found(client, texts=[" " * 5000, "\n" * 5000]) == [[], []]
+
+    with_client(story)
+
+
+def test_a_short_text_overtakes_a_long_one() -> None:
+    long, short = " ".join(sentences(200)), "A short one."
+    recognizer = Watched()
+    recognizer.free.clear()
+
+    async def story(client: httpx.AsyncClient) -> None:
+        first = asyncio.create_task(found(client, text=long))
+        await until(recognizer.busy.is_set)
+        second = asyncio.create_task(found(client, text=short))
+        await asyncio.sleep(0.05)
+        recognizer.free.set()
+        await second
+        assert not first.done()
+        await first
+
+    with_client(story, recognizer, part_chars=200, max_batch_chars=400)
+    turn = next(i for i, batch in enumerate(recognizer.batches) if short in batch)
+    assert turn <= 2 < len(recognizer.batches) / 4
+
+
+def test_requests_that_arrive_together_share_a_batch_and_are_not_mixed_up() -> None:
+    texts = sentences(64)
+    expected = [plain(sure_recognizer()(text)) for text in texts]
+    recognizer = Watched()
+
+    async def story(client: httpx.AsyncClient) -> str:
+        answers = await asyncio.gather(*(found(client, text=text) for text in texts))
+        assert answers == [[entities] for entities in expected]
+        return (await client.get("/metrics")).text
+
+    exposition = with_client(story, recognizer)
+    assert len(recognizer.batches) < 16
+    assert recognizer.threads == {"spandet-model_0"}
+    assert sorted(recognizer.seen) == sorted(texts)
+    assert metric(exposition, "spandet_texts_total") == 64
+    assert metric(exposition, "spandet_batch_texts_count") == len(recognizer.batches)
+    assert metric(exposition, "spandet_characters_total") == sum(map(len, texts))
+    assert metric(exposition, "spandet_queue_texts") == 0
+    assert 'spandet_requests_total{path="/v1/entities",status="200"} 64.0' in exposition
+
+
+def test_without_batching_every_text_goes_alone() -> None:
+    recognizer = Watched()
+
+    async def story(client: httpx.AsyncClient) -> None:
+        await found(client, texts=sentences(5))
+
+    with_client(story, recognizer, max_batch_texts=1)
+    assert [len(batch) for batch in recognizer.batches] == [1] * 5
+
+
+def test_different_options_do_not_share_a_batch_but_get_their_own_answers() -> None:
+    texts = sentences(12)
+    scores = [None, 0.1, 0.9]
+
+    async def story(client: httpx.AsyncClient) -> None:
+        async def one(text: str, score: float | None) -> list[Any]:
+            options = {} if score is None else {"min_score": score}
+            return await found(client, text=text, **options)
+
+        pairs = [(text, scores[i % 3]) for i, text in enumerate(texts)]
+        answers = await asyncio.gather(*(one(*pair) for pair in pairs))
+        for (text, score), answer in zip(pairs, answers, strict=True):
+            assert answer == [plain(sure_recognizer()(text, min_score=score))]
+
+    with_client(story)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NUL \0 in IL-2", "a lone \ud800 surrogate", "\udfff", "خلية T في الدم", "🧬 IL-2", "\ufeffx"],
+)
+def test_every_text_goes_in_and_comes_back(text: str) -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        content = json.dumps({"text": text, "min_score": 0.0}).encode("ascii")
+        headers = {"Content-Type": "application/json"}
+        answer = await client.post("/v1/entities", content=content, headers=headers)
+        assert answer.status_code == 200
+        (document,) = json.loads(answer.content)["documents"]
+        assert document["entities"] == plain(sure_recognizer()(text, min_score=0.0))
+        for entity in document["entities"]:
+            assert entity["text"] == text[entity["start"] : entity["end"]]
+        traced = await client.post(
+            "/v1/trace", content=json.dumps({"text": text}).encode("ascii"), headers=headers
+        )
+        assert json.loads(traced.content)["text"] == text
+
+    with_client(story)
+
+
+def test_a_trace_is_that_of_the_document() -> None:
+    text = " ".join(sentences(8))
+
+    async def story(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/v1/trace", json={"text": text})
+        assert answer.json() == trace(sure_recognizer(), Document(text)).to_json()
+        sentence = answer.json()["sentences"][2]
+        for start, word in zip(sentence["char_starts"], sentence["words"], strict=True):
+            assert text[start:].startswith(word)
+        assert sentence["found"][0]["steps"]
+
+    with_client(story, part_chars=100)
