@@ -1,0 +1,1 @@
+"""What models cost and what their settings are worth: the commands that measure."""

@@ -1,0 +1,179 @@
+"""A table of runs: mean and deviation over seeds, plots, plain values."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spandet.benchmarking.plots import rows as row_plot
+from spandet.benchmarking.recipe_lists import RecipeList
+from spandet.benchmarking.sheets import Grid, Sheet
+from spandet.benchmarking.table import Row, TableOfRuns, Trained
+from spandet.training.data import Split
+from spandet.training.progress import clock
+from spandet.training.summary import versions
+
+_COLUMNS = ("", "F1", "Δ", "P", "R", "time", "train/s", "pred/s", "MB", "runs")
+
+
+@dataclass(frozen=True)
+class TableSheet(Sheet):
+    """What the runs so far have given, to be looked at."""
+
+    table: TableOfRuns
+
+    @property
+    def title(self) -> str:
+        """What the table is about."""
+        return "; ".join(own.about for own in self.table.lists)
+
+    @property
+    def lead(self) -> str:
+        """How to read the figures."""
+        table = self.table
+        seeds = ", ".join(map(str, table.seeds))
+        changed = f" All with {', '.join(table.overrides)}." if table.overrides else ""
+        return (
+            f"Learnt from {table.train.name} ({table.train.sentences:,} sentences), scored on "
+            f"{table.dev.name} ({table.dev.sentences:,} sentences), which also chose epoch and "
+            f"thresholds. Means over the seeds {seeds}, of F1 with their standard deviation; Δ: F1 "
+            f"against the first row. Time is the wall clock's, with dev after each epoch; train/s "
+            f"and pred/s are sentences per second (prediction: processor time, one thread); MB: "
+            f"the most memory that the process had.{changed}"
+        )
+
+    def grids(self) -> Sequence[Grid]:
+        """For each list its scores, and what its rows change."""
+        return [
+            grid for own in self.table.lists for grid in (self._scores(own), self._settings(own))
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values of every run."""
+        table = self.table
+        return {
+            "train": _plain_split(table.train),
+            "dev": _plain_split(table.dev),
+            "seeds": list(table.seeds),
+            "set": list(table.overrides),
+            "lists": [
+                {
+                    "name": own.name,
+                    "about": own.about,
+                    "rows": [_plain_row(row) for row in table.rows[own.name]],
+                }
+                for own in table.lists
+            ],
+            "versions": versions(),
+        }
+
+    def _scores(self, own: RecipeList) -> Grid:
+        rows = self.table.rows[own.name]
+        first = mean(rows[0].values(_f1))
+        plots = [("F1 on dev", _percent_f1), ("training, minutes", lambda run: run.seconds / 60)]
+        return Grid(
+            title=own.about,
+            columns=_COLUMNS,
+            rows=tuple(self._cells(row, first) for row in rows),
+            note="; ".join(
+                f"{row.entry.name}, seed {seed}: {why}"
+                for row in rows
+                for seed, why in row.failed.items()
+            ),
+            plots=tuple(
+                row_plot(
+                    {
+                        row.entry.name: (mean(row.values(of)), deviation(row.values(of)))
+                        for row in rows
+                    },
+                    across=across,
+                    title=f"{across} by row",
+                    from_zero=of is not _percent_f1,
+                )
+                for across, of in plots
+            ),
+        )
+
+    def _cells(self, row: Row, first: float | None) -> tuple[str, ...]:
+        f1 = mean(row.values(_f1))
+        change = "" if f1 is None or first is None else f"{100 * (f1 - first):+.2f}"
+        seconds = mean(row.values(lambda run: run.seconds))
+        return (
+            row.entry.name,
+            _with_deviation(row.values(_percent_f1)),
+            change,
+            _shown(row.values(lambda run: 100 * run.precision), 2),
+            _shown(row.values(lambda run: 100 * run.recall), 2),
+            "" if seconds is None else clock(seconds),
+            _shown(row.values(lambda run: run.sentences_per_second), 1),
+            _shown(row.values(lambda run: run.beside.predict_sentences_per_second), 1),
+            _shown(row.values(_megabytes), 0),
+            f"{len(row.runs)}/{len(self.table.seeds)}",
+        )
+
+    def _settings(self, own: RecipeList) -> Grid:
+        rows = self.table.rows[own.name]
+        return Grid(
+            title=f"What the rows of {own.name} change",
+            columns=("", "settings"),
+            rows=tuple((row.entry.name, ", ".join(row.entry.set)) for row in rows),
+        )
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Of nothing: nothing."""
+    return statistics.fmean(values) if values else None
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """The standard deviation of what the values are a sample of; of one value, nobody knows it."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def _shown(values: Sequence[float], digits: int) -> str:
+    middle = mean(values)
+    return "" if middle is None else f"{middle:,.{digits}f}"
+
+
+def _with_deviation(values: Sequence[float]) -> str:
+    spread = deviation(values)
+    return _shown(values, 2) + ("" if spread is None else f"±{spread:.2f}")
+
+
+def _f1(run: Trained) -> float:
+    return run.f1
+
+
+def _percent_f1(run: Trained) -> float:
+    return 100 * run.f1
+
+
+def _megabytes(run: Trained) -> float | None:
+    size = run.beside.peak_memory_bytes
+    return None if size is None else size / 1e6
+
+
+def _plain_split(split: Split) -> dict[str, Any]:
+    return {"name": split.name, "sentences": split.sentences, "sha256": split.file_sha256}
+
+
+def _plain_row(row: Row) -> dict[str, Any]:
+    of: dict[str, Callable[[Trained], float | None]] = {
+        "f1": _f1,
+        "precision": lambda run: run.precision,
+        "recall": lambda run: run.recall,
+        "seconds": lambda run: run.seconds,
+        "sentences_per_second": lambda run: run.sentences_per_second,
+        "predict_sentences_per_second": lambda run: run.beside.predict_sentences_per_second,
+        "peak_memory_bytes": lambda run: run.beside.peak_memory_bytes,
+    }
+    return {
+        "name": row.entry.name,
+        "set": list(row.entry.set),
+        "mean": {name: mean(row.values(get)) for name, get in of.items()},
+        "deviation": {name: deviation(row.values(get)) for name, get in of.items()},
+        "runs": [{**asdict(run), "beside": run.beside.model_dump()} for run in row.runs],
+        "failed": {str(seed): why for seed, why in row.failed.items()},
+    }

@@ -1,0 +1,81 @@
+"""What a training step costs beside one of the bare encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from spandet.benchmarking.batches import Batch
+from spandet.benchmarking.clock import Work
+from spandet.benchmarking.inference import bare_forward
+from spandet.chance import generator
+from spandet.gold import gold_spans
+from spandet.recognizer import Recognizer
+from spandet.text import Document
+from spandet.training.batches import fill
+from spandet.training.data import TrainingSentences
+from spandet.training.engine import Engine, build_accelerator
+from spandet.training.objective import BatchLoss
+from spandet.training.optimizer import build_optimizer
+from spandet.training.recipe import Recipe
+
+
+class TrainingStep:
+    """Forward, backward and update of the bare encoder, against a step of the training loop.
+
+    Weights are fresh. In the batches of the recipe, and with a transformer that learns.
+    """
+
+    def __init__(self, recipe: Recipe, documents: Sequence[Document]) -> None:
+        self._settings = recipe.training
+        self.recognizer = Recognizer.build(recipe.model, documents)
+        self._engine = Engine(self.recognizer, recipe.training, build_accelerator(recipe.training))
+        self._sentences = TrainingSentences.of(self.recognizer, documents)
+        encoder = self.recognizer.encoder
+        bare = encoder if encoder.transformer is None else encoder.transformer.model
+        pretrained = [parameter for _, parameter in encoder.pretrained_parameters()]
+        self._bare_optimizer = build_optimizer(bare, pretrained, recipe.training)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Words of each sentence."""
+        return [len(row.words) for row in self._sentences.rows]
+
+    def batches(self, group: Sequence[int], size: int) -> list[Batch]:
+        """Some sentences in batches of the recipe, which need not hear of a size."""
+        del size
+        sizes = self._sentences.sizes
+        return list(fill(sorted(group, key=sizes.__getitem__), sizes, self._settings))
+
+    def works(self, batch: Batch) -> tuple[Work, Work]:
+        """A step of the bare encoder and one of everything, on the same batch."""
+        examples = [self._sentences.examples[number] for number in batch]
+        forward = bare_forward(self.recognizer.encoder, examples, self._engine.device)
+
+        def bare() -> None:
+            said = forward()
+            assert isinstance(said, torch.Tensor)  # noqa: S101 (an encoder's)
+            said.mean().backward()
+            self._bare_optimizer.step()
+            self._bare_optimizer.zero_grad()
+
+        return bare, lambda: self.learn(self.loss(batch))
+
+    def loss(self, batch: Batch) -> BatchLoss:
+        """The first half of a step, as the training loop takes it."""
+        engine, sentences, recognizer = self._engine, self._sentences, self.recognizer
+        engine.begin_step(step=0, at=0.0)
+        prepared = recognizer.encoder.prepare([sentences.examples[number] for number in batch])
+        gold = gold_spans(
+            [sentences.rows[number] for number in batch],
+            recognizer.labels,
+            fragments=recognizer.detector.links_fragments,
+        )
+        chance = [generator(self._settings.seed, "sentence", 0, number) for number in batch]
+        return engine.loss(prepared, gold, chance, counted=True, ending=False)
+
+    def learn(self, loss: BatchLoss) -> None:
+        """The second half."""
+        self._engine.backward(loss, share=1.0)
+        self._engine.update()

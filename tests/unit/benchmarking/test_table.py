@@ -1,0 +1,187 @@
+"""A table of runs: what is done stays done, and the numbers are those of the runs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark_toys import RECIPE, documents
+from spandet.benchmarking import table as tables
+from spandet.benchmarking.recipe_lists import read_lists
+from spandet.benchmarking.table import TableOfRuns
+from spandet.benchmarking.table_sheet import TableSheet, deviation, mean
+from spandet.errors import ConfigError, UsageError
+from spandet.training import Recipe, TrainingError, TrainingInterrupted, load, train
+
+PROJECT = Path(__file__).parents[3]
+LISTS = sorted((PROJECT / "recipes" / "ablations").glob("*.toml"))
+LIST = """
+about = "A toy"
+base = "toy.toml"
+set = ["training.epochs=1"]
+
+[[variants]]
+name = "full"
+
+[[variants]]
+name = "One step!"
+set = ["detector.steps=1"]
+"""
+
+
+@pytest.fixture
+def toy_list(tmp_path: Path) -> Path:
+    (tmp_path / "toy.toml").write_text(RECIPE.to_toml())
+    path = tmp_path / "toys.toml"
+    path.write_text(LIST)
+    return path
+
+
+def toy_table(path: Path, *, seeds: tuple[int, ...] = (0, 1)) -> TableOfRuns:
+    data = load(documents(12, seed=1)), load(documents(6, seed=2))
+    return TableOfRuns.of(read_lists([path]), *data, seeds=seeds)
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_every_variant_of_every_shipped_list_resolves(path: Path) -> None:
+    (own,) = read_lists([path])
+    first, *others = [entry.recipe() for entry in own.entries]
+    assert others
+    assert all(recipe != first for recipe in others)
+    assert len({json.dumps(recipe.to_values()) for recipe in others}) == len(others)
+    command = path.read_text().splitlines()[0]
+    assert command.startswith(f"# spandet benchmark table {path.relative_to(PROJECT)} --train ")
+    assert own.about
+    for entry in own.entries:
+        entry.recipe(["detector.preset=paper", "training.seed=1"])
+
+
+def test_the_lists_cover_the_three_papers() -> None:
+    assert {"locate-and-label", "proposer-regressor", "boundary-diffusion"} <= {
+        path.stem for path in LISTS
+    }
+
+
+def test_a_list_has_a_base_and_what_changes(toy_list: Path) -> None:
+    (own,) = read_lists([toy_list])
+    assert [entry.name for entry in own.entries] == ["full", "One step!"]
+    assert [entry.folder for entry in own.entries] == ["full", "one-step"]
+    base = RECIPE.changed(["training.epochs=1"])
+    assert own.entries[0].recipe() == base
+    assert own.entries[1].recipe() == base.changed(["detector.steps=1"])
+    assert own.entries[1].recipe(["detector.steps=2"]) == base.changed(["detector.steps=2"])
+
+
+def test_recipes_and_lists_may_be_mixed(toy_list: Path) -> None:
+    plain = toy_list.with_name("toy.toml")
+    recipes, own = read_lists([plain, toy_list])
+    assert [entry.name for entry in recipes.entries] == [f"{toy_list.parent.name}/toy"]
+    assert recipes.entries[0].recipe() == Recipe.load(plain)
+    assert own.name == "toys"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (
+            ('name = "One step!"', 'name = "FULL"'),
+            "two variants of toys would share the folder full",
+        ),
+        (('base = "toy.toml"', 'base = "other.toml"'), "base: there is no recipe .*other.toml"),
+        (("[[variants]]", "[[variant]]"), "a recipe has no section"),
+        (('about = "A toy"', 'abuot = "A toy"'), "toys.toml.* does not know abuot; did you mean"),
+        (("detector.steps=1", "detector.step=1"), "One step!: .*did you mean steps"),
+    ],
+)
+def test_a_mistake_in_a_list_is_told_before_training(
+    change: tuple[str, str], what: str, toy_list: Path
+) -> None:
+    toy_list.write_text(LIST.replace(*change))
+    with pytest.raises(ConfigError, match=what):
+        toy_table(toy_list)
+    with pytest.raises(UsageError, match="cannot read"):
+        read_lists([toy_list.with_name("nowhere.toml")])
+
+
+def test_an_interrupted_table_goes_on_and_repeats_nothing(
+    toy_list: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Path] = []
+
+    def interrupted(recipe: Recipe, *given: Any, **more: Any) -> Any:
+        if len(calls) == 2:
+            raise TrainingInterrupted("stopped in epoch 1", 2)
+        calls.append(more["out"])
+        return train(recipe, *given, **more)
+
+    monkeypatch.setattr(tables, "train", interrupted)
+    out, table = tmp_path / "out", toy_table(toy_list)
+    jobs = table.jobs()
+    assert [str(job) for job in jobs] == [
+        f"toys: {name}, seed {seed}" for seed in (0, 1) for name in ("full", "One step!")
+    ]
+    with pytest.raises(TrainingInterrupted):
+        for job in jobs:
+            table.run(job, out, progress=False)
+    assert [len(row.runs) for row in table.rows["toys"]] == [1, 1]
+    done = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+
+    monkeypatch.setattr(tables, "train", train)
+    again = toy_table(toy_list)
+    for job in again.jobs():
+        again.run(job, out, progress=False)
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    for row, before in zip(again.rows["toys"], table.rows["toys"], strict=True):
+        assert row.runs[0] == before.runs[0]
+        assert [run.seed for run in row.runs] == [0, 1]
+        for run in row.runs:
+            folder = out / "toys" / row.entry.folder / f"seed-{run.seed}"
+            said = json.loads((folder / "run.json").read_text())
+            assert said["identity"]["training"]["seed"] == run.seed
+            assert run.f1 == said["dev"]["micro"]["f1"]
+            assert run.beside.peak_memory_bytes is None or run.beside.peak_memory_bytes > 10**7
+            assert (run.beside.predict_sentences_per_second or 0) > 0
+    check_sheet(TableSheet(again))
+
+
+def check_sheet(sheet: TableSheet) -> None:
+    """What is shown is mean and deviation of what the runs have given."""
+    scores, settings = sheet.grids()
+    (own,) = sheet.to_json()["lists"]
+    for shown, plain in zip(scores.rows, own["rows"], strict=True):
+        f1 = [100 * run["f1"] for run in plain["runs"]]
+        assert shown[1] == f"{statistics.mean(f1):.2f}±{statistics.stdev(f1):.2f}"
+        assert plain["mean"]["f1"] == pytest.approx(statistics.mean(f1) / 100)
+        assert shown[-1] == "2/2"
+    assert scores.rows[0][2] == "+0.00"
+    assert settings.rows[1] == ("One step!", "training.epochs=1, detector.steps=1")
+    assert [plot.count("<circle") for plot in scores.plots] == [2, 2]
+    assert "A toy" in sheet.to_html()
+    assert "| One step! |" in sheet.to_markdown()
+
+
+def test_a_run_that_fails_does_not_take_the_others_with_it(
+    toy_list: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(recipe: Recipe, *given: Any, **more: Any) -> Any:
+        raise TrainingError(f"the loss is not a number with {recipe.training.seed}")
+
+    monkeypatch.setattr(tables, "train", failing)
+    table = toy_table(toy_list, seeds=(3,))
+    for job in table.jobs():
+        table.run(job, tmp_path / "out", progress=False)
+    (scores, _), rows = TableSheet(table).grids(), table.rows["toys"]
+    assert [row.failed for row in rows] == 2 * [{3: "the loss is not a number with 3"}]
+    assert "full, seed 3: the loss is not a number with 3" in scores.note
+    assert scores.rows[0] == ("full", *[""] * 8, "0/1")
+
+
+def test_one_value_has_no_deviation() -> None:
+    assert (mean([]), deviation([])) == (None, None)
+    assert (mean([2.0]), deviation([2.0])) == (2.0, None)
+    assert mean([1.0, 3.0]) == 2.0
+    assert deviation([1.0, 3.0]) == pytest.approx(2**0.5)

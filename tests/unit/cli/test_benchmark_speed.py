@@ -1,0 +1,62 @@
+"""spandet benchmark speed and train, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmark_toys import toy_folder
+from spandet.cli import app
+
+QUICK = ["--timed", "8", "--rounds", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy_folder(tmp_path_factory.getbasetemp())
+
+
+def run(*arguments: object) -> str:
+    command = ["benchmark", *map(str, arguments), *QUICK]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def check(said: dict[str, Any]) -> None:
+    rate, bare = said["sentences_per_second"], said["bare_sentences_per_second"]
+    assert said["ratio"] == pytest.approx(bare / rate)
+    assert sum(row["sentences"] for row in said["by_length"]) == said["sentences"] == 30
+    rates = [row["sentences_per_second"] for row in said["by_length"]]
+    assert min(rates) <= rate <= max(rates)
+
+
+def test_speed_is_one_object(folder: Path) -> None:
+    said = json.loads(
+        run("speed", folder / "model", folder / "dev.jsonl", "--json", "--lengths", "4,8")
+    )
+    check(said)
+    assert said["what"] == "prediction"
+    assert said["of"] == "model"
+    assert said["predict"]["sentences_per_second"] > 0
+    assert [row["words"] for row in said["detector_alone"]] == [4, 8]
+
+
+def test_a_training_step_is_one_object(folder: Path) -> None:
+    options = ["--json", "--parts", "--set", "training.batch_sentences=5"]
+    said = json.loads(run("train", folder / "toy.toml", folder / "dev.jsonl", *options))
+    check(said)
+    assert said["what"] == "training"
+    assert said["timing"]["batch"].startswith("5 sentences")
+    assert said["profile"]["shares_of_forward"]["detector"] > 0
+
+
+def test_a_page_shows_rates_and_ratio(folder: Path) -> None:
+    page = folder / "page.html"
+    shown = run("speed", folder / "model", folder / "dev.jsonl", "--html", page, "--markdown")
+    assert "### Recognizer.predict" in shown
+    assert page.read_text().count("<svg") == 2
