@@ -1,0 +1,258 @@
+"""Exported models: the same entities as torch finds, or no export at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import numpy_helper
+from typer.testing import CliRunner
+
+from small_models import DETECTORS, small_documents, small_model, small_texts
+from spandet import write
+from spandet.cli import app
+from spandet.errors import MissingExtraError, UsageError
+from spandet.exported import Manifest
+from spandet.exporting import ExportError, ExportOptions, ExportReport, export, folders, run
+from spandet.exporting.folders import Built
+from spandet.recognizer import Recognizer
+from spandet.text import Document
+from spandet.tracing import trace
+
+ONE = "locate-and-label"
+Reused = Callable[..., None]
+
+
+@cache
+def exported(detector: str) -> tuple[Path, ExportReport]:
+    """A folder beside the small model that it was made from: slow, so once for all tests."""
+    model = small_model(detector)
+    out = model.parent / f"{detector}-onnx"
+    return out, export(model, out, data=small_documents(20, seed=5))
+
+
+@pytest.fixture(params=DETECTORS)
+def detector(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def reused(monkeypatch: pytest.MonkeyPatch) -> Reused:
+    """Exports that take over the graphs of the one that was made before, whole or damaged."""
+
+    def reuse(damage: str = "") -> None:
+        source, _ = exported(ONE)
+
+        def build(_recognizer: object, _recorded: object, folder: Path, _say: object) -> Built:
+            shutil.copytree(source, folder)
+            if damage:
+                damaged(folder / f"{damage}.onnx")
+            manifest = Manifest.model_validate_json((folder / "onnx.json").read_text())
+            return Built(folder, manifest, {})
+
+        monkeypatch.setattr(run, "build_float", build)
+        monkeypatch.setattr(run, "record", lambda *_: [])
+
+    return reuse
+
+
+def damaged(path: Path, scale: float = 0.9) -> None:
+    """Make all weights of a graph a little smaller."""
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype.kind == "f" and values.ndim == 2:
+            smaller = (values * scale).astype(values.dtype)
+            tensor.CopyFrom(numpy_helper.from_array(smaller, tensor.name))
+    onnx.save(model, path)
+
+
+def plain(document: Document) -> list[tuple[object, str, Any]]:
+    return [(e.pieces, e.label, pytest.approx(e.score, abs=1e-4)) for e in document.entities]
+
+
+def both(detector: str) -> tuple[Recognizer, Recognizer]:
+    folder, _ = exported(detector)
+    return Recognizer.from_pretrained(small_model(detector)), Recognizer.from_pretrained(folder)
+
+
+def test_an_exported_model_finds_what_torch_finds(detector: str) -> None:
+    one, other = both(detector)
+    texts = [*small_texts(4, seed=8), "", "word", "a b"]
+    expected = [plain(document) for document in one.predict(texts)]
+    assert sum(map(len, expected)) > 10
+    assert [plain(document) for document in other.predict(texts)] == expected
+
+
+def test_everything_but_look_ups_is_exported(detector: str) -> None:
+    folder, report = exported(detector)
+    assert report.parity.passed
+    look_ups = {"encoder.hashed.table", "encoder.characters.embedding"}
+    assert set(report.kept) - {"encoder.fusion.norm"} == look_ups
+    graphs = {path.stem for path in folder.glob("*.onnx")}
+    assert graphs == set(report.exported)
+    assert json.loads((folder / "export.json").read_text()) == report.to_json()
+    assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_a_sentence_alone_and_in_a_batch_is_the_same(detector: str) -> None:
+    _, other = both(detector)
+    texts = ["word", *small_texts(3, seed=9), "two words"]
+    together = [plain(document) for document in other.predict(texts)]
+    assert [plain(other(text)) for text in texts] == together
+
+
+def test_an_exported_model_can_be_traced(detector: str) -> None:
+    document = Document(small_texts(1, seed=8)[0])
+    expected, found = (
+        [
+            (traced.entity.pieces, traced.entity.label, len(candidate.steps))
+            for sentence in trace(recognizer, document).sentences
+            for traced in sentence.found
+            for candidate in traced.candidates
+        ]
+        for recognizer in both(detector)
+    )
+    assert expected
+    assert found == expected
+
+
+def test_many_threads_may_read_at_once() -> None:
+    _, other = both(ONE)
+    texts = small_texts(4, seed=8) * 3
+    expected = [plain(other(text)) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert [plain(document) for document in pool.map(other, texts)] == expected
+
+
+def test_another_process_reads_the_folder_wherever_it_is(tmp_path: Path) -> None:
+    folder, _ = exported(ONE)
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    text = small_texts(1, seed=8)[0]
+    (tmp_path / "text.txt").write_text(text)
+    command = [sys.executable, "-m", "spandet", "predict", str(moved), str(tmp_path / "text.txt")]
+    done = subprocess.run([*command, "--to", "jsonl"], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[0])["entities"]
+    expected = Recognizer.from_pretrained(small_model(ONE))(text).entities
+    assert [(e["start"], e["end"], e["label"]) for e in found] == [
+        (e.span.start, e.span.end, e.label) for e in expected
+    ]
+
+
+def test_what_is_saved_again_is_exported_still(tmp_path: Path) -> None:
+    _, other = both(ONE)
+    other.save_pretrained(tmp_path / "again")
+    again = Recognizer.from_pretrained(tmp_path / "again")
+    assert again.exported is not None
+    text = small_texts(1, seed=8)[0]
+    assert plain(again(text)) == plain(other(text))
+
+
+def test_only_decoding_can_be_changed_afterwards() -> None:
+    folder, _ = exported(ONE)
+    assert Recognizer.from_pretrained(folder, ["decoding.threshold=0.2"]).decoding.threshold == 0.2
+    with pytest.raises(UsageError, match=r"only decoding\.\* can be changed, not 'detector\.drop"):
+        Recognizer.from_pretrained(folder, ["detector.dropout=0.3"])
+
+
+def test_an_export_is_not_exported_again(tmp_path: Path) -> None:
+    folder, _ = exported(ONE)
+    with pytest.raises(UsageError, match="is exported already"):
+        export(folder, tmp_path / "out")
+
+
+def test_without_onnxruntime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, _ = exported(ONE)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "spandet\[onnx\]"'):
+        Recognizer.from_pretrained(folder)
+    with pytest.raises(MissingExtraError, match=r"spandet\[onnx\]"):
+        export(small_model(ONE), folder.parent / "none")
+
+
+def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+    folder, _ = exported(ONE)
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "detector.filter.forward.onnx").write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=r"filter\.forward\.onnx cannot be run"):
+        Recognizer.from_pretrained(broken)
+    (broken / "detector.filter.forward.onnx").unlink()
+    with pytest.raises(UsageError, match=r"filter\.forward\.onnx cannot be run"):
+        Recognizer.from_pretrained(broken)
+    (broken / "onnx.json").write_text('{"parts": {"detector.elsewhere.forward": []}}')
+    with pytest.raises(UsageError, match=r"no part or weight detector\.elsewhere\.forward"):
+        Recognizer.from_pretrained(broken)
+    (broken / "onnx.json").write_text('{"pards": {}}')
+    with pytest.raises(UsageError, match="does not know pards"):
+        Recognizer.from_pretrained(broken)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["encoder.fusion.net.on_grid", "detector.regressor.forward", "detector.classifier.forward"],
+)
+def test_a_damaged_part_does_not_get_out(part: str, reused: Reused, tmp_path: Path) -> None:
+    reused(damage=part)
+    with pytest.raises(ExportError, match="does not do what torch does"):
+        export(small_model(ONE), tmp_path / "out", data=small_documents(20, seed=5))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_eight_bits_are_reported_beside_the_others(reused: Reused, tmp_path: Path) -> None:
+    reused()
+    gold = small_documents()  # what it has learnt, so that there is an F1 to lose
+    options = ExportOptions(int8=True, max_loss=100)
+    report = export(small_model(ONE), tmp_path / "out", data=gold, options=options)
+    assert [one.name for one in report.measured] == ["torch", "onnx", "int8"]
+    assert all(one.f1 is not None and one.f1 > 0.3 for one in report.measured)
+    assert "F1" in report.title  # and nothing of parity, which was shown of the float graphs
+    assert "apart" not in report.title
+    model = onnx.load(tmp_path / "out" / "detector.filter.forward.onnx")
+    assert "MatMulInteger" in {node.op_type for node in model.graph.node}
+    found = list(Recognizer.from_pretrained(tmp_path / "out").predict(gold))
+    assert any(document.entities for document in found)
+
+
+def test_eight_bits_that_lose_f1_do_not_get_out(
+    reused: Reused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reused()
+
+    def badly(source: Path, target: Path) -> None:
+        shutil.copyfile(source, target)
+        damaged(target, scale=0.0)
+
+    monkeypatch.setattr(folders, "quantize", badly)
+    options = ExportOptions(int8=True)
+    with pytest.raises(ExportError, match=r"lose too many points of F1: .* allowed are 0\.5"):
+        export(small_model(ONE), tmp_path / "out", data=small_documents(), options=options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_eight_bits_need_labelled_data(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="labelled data"):
+        export(small_model(ONE), tmp_path / "out", options=ExportOptions(int8=True))
+
+
+def test_the_command_prints_what_was_done(reused: Reused, tmp_path: Path) -> None:
+    reused()
+    write(small_documents(20, seed=5), tmp_path / "data.jsonl")
+    command = ["export", str(small_model(ONE)), "--onnx", str(tmp_path / "out")]
+    command += ["--data", str(tmp_path / "data.jsonl"), "--limit", "2", "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["parity"]["passed"]
+    assert [one["name"] for one in report["models"]] == ["torch", "onnx"]
+    again = CliRunner().invoke(app, command)
+    assert isinstance(again.exception, UsageError)
+    assert "exists already" in str(again.exception)
