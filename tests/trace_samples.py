@@ -64,12 +64,38 @@ def sentence(
     return TracedDocument(document, (traced,))
 
 
+def found_in_pieces(label: str, *candidates: Candidate, right: bool | None = None) -> TracedEntity:
+    """An entity with a gap after each candidate."""
+    entity = Entity.from_fragments([each.span for each in candidates], label, 0.9)
+    return TracedEntity(entity, candidates[0], right, more=candidates[1:])
+
+
 WORDS = ("Growth", "of", "liver", "cells", "needs", "the", "[Ca]", "FGF-2", "gene", ".")
 FOUND = (
     found(2, 4, "CEL", (2.87, 4.01), (2.46, 4.06)),
     found(7, 9, "DNA", (7.5, 9.0), (7.004, 8.996)),
 )
 PLAIN = sentence(WORDS, FOUND)
+
+IN_PIECES = sentence(
+    WORDS,
+    [
+        found_in_pieces(
+            "CEL",
+            candidate(0, 1, "CEL", (0.2, 1.1)),
+            candidate(2, 4, "CEL", (2.5, 4.0)),
+            right=True,
+        )
+    ],
+    [
+        MissedEntity(
+            Entity.from_fragments([WordSpan(5, 6), WordSpan(7, 8)], "DNA"),
+            candidate(7, 8, "DNA", (6.9, 8.0)),
+            Reason.LINKS,
+            "its pieces were not linked (0.30)",
+        )
+    ],
+)
 
 JUDGED = TracedDocument(
     Document.from_rows(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from spandet.formats import Corpus, read, write
     from spandet.generation import generate
     from spandet.recognizer import Recognizer
-    from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan
+    from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan, to_records
     from spandet.tracing import trace
     from spandet.training import train
 
@@ -27,6 +27,7 @@ __all__ = [
     "evaluate",
     "generate",
     "read",
+    "to_records",
     "trace",
     "train",
     "write",
@@ -37,7 +38,7 @@ _HOMES = {
     "spandet.formats": ("Corpus", "read", "write"),
     "spandet.generation": ("generate",),
     "spandet.recognizer": ("Recognizer",),
-    "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan"),
+    "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan", "to_records"),
     "spandet.tracing": ("trace",),
     "spandet.training": ("train",),
 }

@@ -6,11 +6,17 @@ import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+from annotated_types import Ge, Interval
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spandet.errors import ConfigError
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+Weight = Annotated[float, Ge(0)]
+Positive = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
 
 
 class Settings(BaseModel):

@@ -1,19 +1,16 @@
 """From what a detector believes to entities: merge, settle crossings, suppress, threshold."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from annotated_types import Interval
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spandet.config import Settings
+from spandet.config import Settings, Share
 from spandet.spans.flat import to_rows
 from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
 from spandet.tensors import SpanPredictions
-
-Share = Annotated[float, Interval(ge=0, le=1)]
 
 
 class DecodingSettings(Settings):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -15,23 +16,25 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
+from spandet.catalog import find_model
 from spandet.chance import generator
 from spandet.config import Settings, override
-from spandet.decoding import DecodingSettings, Found, decode
+from spandet.decoding import DecodingSettings
 from spandet.detectors import DETECTORS, Detector
+from spandet.device import device_of
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
+from spandet.exported import Exported
 from spandet.formats.target import Target
-from spandet.tensors import GoldSpans, SpanPredictions
-from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
+from spandet.linking import Whole, assemble
+from spandet.long_sentences import LongSentences, joined, parts_of
+from spandet.streaming import BATCH_PIECES, batches, documents_of, windows
+from spandet.tagging import Tagger, tagger_for
+from spandet.tensors import SpanPredictions
+from spandet.text import CharSpan, Document, Entity, WordSpan
+from spandet.watching import watched
 
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
-_WINDOW_SENTENCES = 1024
-_BATCH_SENTENCES = 64
-_BATCH_PIECES = 768
-"""The fastest on a processor, where larger batches leave the cache."""
-_NMS_DECAYS = (0.5, 0.7, 0.8, 0.9, 1.0)
-_NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 
 
 class ModelSettings(Settings):
@@ -40,6 +43,21 @@ class ModelSettings(Settings):
     encoder: EncoderSettings
     detector: SerializeAsAny[Settings]
     decoding: DecodingSettings = DecodingSettings()
+
+    @property
+    def fragments(self) -> bool:
+        """Does the detector find the fragments of discontinuous entities?"""
+        return bool(getattr(self.detector, "fragments", False))
+
+    def suited_to(self, documents: Iterable[Document]) -> ModelSettings:
+        """The same, without a fragment linker where nothing would teach it.
+
+        So contiguous corpora give the same model, whether fragments are asked for or not.
+        """
+        if not self.fragments or any(map(_has_gaps, documents)):
+            return self
+        detector = self.detector.model_copy(update={"fragments": False})
+        return self.model_copy(update={"detector": detector})
 
     @classmethod
     def resolve(cls, values: Mapping[str, Any]) -> Self:
@@ -79,6 +97,14 @@ class ModelSettings(Settings):
 class Recognizer:
     """Finds entities in documents. Reading from it is thread safe."""
 
+    long_sentences = LongSentences()
+    """What is read in windows; another value may be set."""
+    exported: Exported | None = None
+    """The parts that are ONNX graphs, if the model was exported."""
+    tagger: Tagger | None = None
+    """Who gives words their part-of-speech tags, for a model that reads them, where documents have
+    none. Without it, a known tag set is left to spaCy."""
+
     def __init__(self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...]) -> None:
         self.settings = settings
         self.encoder = encoder
@@ -101,51 +127,99 @@ class Recognizer:
         examples = [example for d in corpus for example in examples_of(d, context_words=0)]
         vocabulary = Vocabulary.from_examples(examples, settings.encoder)
         labels = sorted({entity.label for document in corpus for entity in document.entities})
+        settings = settings.suited_to(corpus)
         return cls(settings, Encoder.build(settings.encoder, vocabulary), tuple(labels))
 
-    def __call__(self, text: str) -> Document:
-        """The entities of one text."""
-        return next(self.predict([Document(text)]))
+    def __call__(
+        self, text: str, *, min_score: float | None = None, labels: Iterable[str] | None = None
+    ) -> Document:
+        """The entities of one text; see `predict`."""
+        return next(self.predict([Document(text)], min_score=min_score, labels=labels))
 
     def predict(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[Document | str],
         *,
-        batch_pieces: int = _BATCH_PIECES,
-        threshold: float | None = None,
+        batch_pieces: int = BATCH_PIECES,
+        min_score: float | None = None,
+        labels: Iterable[str] | None = None,
+        progress: bool = False,
     ) -> Iterator[Document]:
         """The same documents in order with the entities that were found, as a stream.
 
+        It reads ahead by a bounded number of sentences, and holds no more than these.
+
         Args:
-            documents: What to read; entities that they have are replaced.
+            documents: What to read, documents or texts; entities that they have are replaced.
             batch_pieces: How much to encode at once; a GPU likes more.
-            threshold: How sure an entity must be; as tuned, unless given.
+            min_score: Only entities surer than this; as tuned, unless given.
+            labels: Only entities with these labels; all, unless given.
+            progress: Show on stderr how it goes.
+
+        Raises:
+            UsageError: an argument cannot be used, or the model needs tags that nobody knows.
         """
-        surer = {} if threshold is None else {"threshold": threshold}
-        decoding = self.decoding.model_copy(update=surer)
-        for window in _windows(documents):
-            examples = [e for d in window for e in self.examples_of(d)]
-            found: list[list[Entity[WordSpan]]] = [[] for _ in examples]
-            for chosen, predictions in self.predictions(examples, batch_pieces=batch_pieces):
-                for place, entity in self.entities(decode(predictions, decoding)):
-                    found[chosen[place]].append(entity)
-            position = 0
-            for document in window:
-                own = found[position : position + len(document.sentences)]
-                position += len(document.sentences)
-                yield _with_entities(document, own)
+        if batch_pieces < 1:
+            raise UsageError(f"batch_pieces must be at least 1, not {batch_pieces}")
+        decoding, wanted = self._surer(min_score), self._wanted(labels)
+        found = (
+            _with_entities(document, entities)
+            for window in windows(documents_of(documents))
+            for document, entities in self._found(window, decoding, wanted, batch_pieces)
+        )
+        if not progress:
+            return found
+        total = len(documents) if isinstance(documents, Sized) else None
+        return watched(found, "predicting", total=total)
+
+    def _surer(self, min_score: float | None) -> DecodingSettings:
+        if min_score is None:
+            return self.decoding
+        if not 0 <= min_score <= 1:
+            raise UsageError(f"min_score must be between 0 and 1, not {min_score}")
+        return self.decoding.model_copy(update={"threshold": min_score})
+
+    def _wanted(self, labels: Iterable[str] | None) -> frozenset[str]:
+        if isinstance(labels, str):
+            raise UsageError(f"labels must be a list of labels, such as [{labels!r}]")
+        wanted = self.labels if labels is None else tuple(labels)
+        for label in wanted:
+            if label not in self.labels:
+                known = ", ".join(self.labels)
+                raise UsageError(f"the model does not know the label {label!r}; it knows {known}")
+        return frozenset(wanted)
+
+    def _found(
+        self,
+        window: Sequence[Document],
+        decoding: DecodingSettings,
+        wanted: Set[str],
+        batch_pieces: int,
+    ) -> Iterator[tuple[Document, list[list[Entity[WordSpan]]]]]:
+        """Each document with the entities of its sentences."""
+        examples = self.tagged([e for d in window for e in self.examples_of(d)])
+        parts = parts_of(examples, self.long_sentences, self.encoder.context_words)
+        found: list[list[Entity[WordSpan]]] = [[] for _ in parts]
+        read = [part.example for part in parts]
+        for chosen, predictions in self.predictions(read, batch_pieces=batch_pieces):
+            for place, entity in self.entities(predictions, decoding):
+                found[chosen[place]].append(entity)
+        sentences = iter(joined(parts, found, may_cross=decoding.crossing == "keep"))
+        for document in window:
+            own = islice(sentences, len(document.sentences))
+            yield document, [[e for e in entities if e.label in wanted] for entities in own]
 
     def predictions(
         self,
         examples: Sequence[Example],
         *,
-        batch_pieces: int = _BATCH_PIECES,
+        batch_pieces: int = BATCH_PIECES,
         keep_all: bool = False,
     ) -> Iterator[tuple[list[int], SpanPredictions]]:
         """What the detector believes of each batch of examples, with their indices."""
         self.encoder.eval()
         self.detector.eval()
-        for chosen in _batches(self.encoder.sizes(examples), batch_pieces):
+        for chosen in batches(self.encoder.sizes(examples), batch_pieces):
             batch = [examples[index] for index in chosen]
             yield chosen, self.detect(batch, keep_all=keep_all)
 
@@ -160,25 +234,22 @@ class Recognizer:
         """The document's sentences as the encoder reads them."""
         return examples_of(document, context_words=self.encoder.context_words)
 
-    def tune(self, documents: Iterable[Document]) -> DecodingSettings:
-        """The decoding settings with the best F1 on these documents: threshold and Soft-NMS."""
-        corpus = list(documents)
-        examples = [example for document in corpus for example in self.examples_of(document)]
-        gold = _gold_keys(corpus)
-        number = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
-        batches = list(self.predictions(examples))
-        best, best_f1 = self.decoding, -1.0
-        for candidate in _variants(self.decoding):
-            scored = [
-                (score, (chosen[place], entity.span, entity.label) in gold)
-                for chosen, predictions in batches
-                for place, entity in self.entities(decode(predictions, candidate))
-                for score in [entity.score or 0.0]
-            ]
-            threshold, f1 = best_threshold(scored, number)
-            if f1 > best_f1:
-                best, best_f1 = candidate.model_copy(update={"threshold": threshold}), f1
-        return best
+    def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """The same with tags, if the model reads them and there are none.
+
+        Raises:
+            UsageError: nobody can tag them; says what to install, or that there is no tagger.
+        """
+        if not getattr(self.encoder, "needs_tags", False) or not self.encoder.vocabulary.tags:
+            return examples
+        bare = [not example.tags and bool(example.words) for example in examples]
+        if not any(bare):
+            return examples
+        tagger = self.tagger or tagger_for(self.encoder.vocabulary.tags)
+        return [
+            replace(example, tags=tuple(tagger(example.words))) if is_bare else example
+            for example, is_bare in zip(examples, bare, strict=True)
+        ]
 
     @property
     def device(self) -> torch.device:
@@ -198,131 +269,78 @@ class Recognizer:
         config = {"labels": self.labels, **settings.model_dump(mode="json")}
         with Target(str(place / _CONFIG)).text() as out:
             out.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+        state = self.modules().state_dict()
+        if self.exported is not None:
+            self.exported.save(place)
+            state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
         with Target(str(place / _WEIGHTS)).binary() as weights:
-            weights.write(save(self.modules().state_dict()))
+            weights.write(save(state))
 
     @classmethod
     def from_pretrained(
-        cls, folder: str | PathLike[str], overrides: Iterable[str] = ()
+        cls,
+        name: str | PathLike[str],
+        overrides: Iterable[str] = (),
+        *,
+        device: str | torch.device | None = None,
     ) -> Recognizer:
         """The model that `save_pretrained` or a training run wrote.
 
         Args:
-            folder: Where it is.
+            name: Its folder, the name of a bundled or local model (see `spandet models`), or its
+                id on the Hugging Face hub ("owner/name").
             overrides: Settings to change, such as `decoding.threshold=0.3`.
+            device: Where to compute: "cpu" (as without one), "cuda", "cuda:1", "mps", or "auto" for
+                the best that there is.
 
         Raises:
-            UsageError: the folder holds no model, or a damaged one, or one that the overrides do
-                not fit.
+            UsageError: there is no such model or device, or the model is damaged, or the overrides
+                do not fit it.
         """
-        place = Path(folder)
+        place = find_model(name)
+        target = device_of(device)
         try:
             config = json.loads((place / _CONFIG).read_text())
             weights = load_file(place / _WEIGHTS)
         except (OSError, ValueError, SafetensorError) as error:
             raise UsageError(f"{place} is not a model folder ({error})") from None
         labels = tuple(config.pop("labels"))
-        settings = ModelSettings.resolve(override(config, overrides))
+        changes = list(overrides)
+        settings = ModelSettings.resolve(override(config, changes))
         recognizer = cls(settings, Encoder.from_files(settings.encoder, place), labels)
+        recognizer.exported = Exported.load(place, recognizer.modules(), changes)
+        if recognizer.exported is not None:
+            weights |= recognizer.exported.empty_weights
         try:
             recognizer.modules().load_state_dict(weights)
         except RuntimeError as error:
             raise UsageError(f"the weights in {place} do not fit its settings: {error}") from None
+        recognizer.modules().to(target).eval()
         return recognizer
 
-    def entities(self, found: Found) -> Iterator[tuple[int, Entity[WordSpan]]]:
-        """What was decoded, by name: the number of the sentence in its batch, and the entity."""
-        rows = zip(
-            found.sentence.tolist(),
-            found.spans.tolist(),
-            found.labels.tolist(),
-            found.scores.tolist(),
-            strict=True,
-        )
-        for sentence, (start, end), label, score in rows:
-            yield sentence, Entity(WordSpan(start, end), self.labels[label - 1], score)
+    def entities(
+        self, predictions: SpanPredictions, decoding: DecodingSettings
+    ) -> Iterator[tuple[int, Entity[WordSpan]]]:
+        """What is decoded, by name: the number of the sentence in its batch, and the entity."""
+        for whole in assemble(predictions, decoding):
+            yield whole.sentence, self.entity(whole)
+
+    def entity(self, whole: Whole) -> Entity[WordSpan]:
+        """The entity by name."""
+        spans = [WordSpan(start, end) for start, end in whole.spans]
+        return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)
 
 
-def gold_spans(rows: Sequence[WordRow], labels: Sequence[str]) -> GoldSpans:
-    """The entities of sentences as tensors. A label that is not listed is left out."""
-    numbers = {label: number for number, label in enumerate(labels, start=1)}
-    items = [
-        [(e.span.start, e.span.end, numbers[e.label]) for e in row.entities if e.label in numbers]
-        for row in rows
-    ]
-    most = max((len(item) for item in items), default=0)
-    padded = [item + [(0, 1, 0)] * (most - len(item)) for item in items]
-    table = torch.tensor(padded, dtype=torch.long).reshape(len(rows), most, 3)
-    return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)
-
-
-def best_threshold(scored: Iterable[tuple[float, bool]], gold: int) -> tuple[float, float]:
-    """The threshold with the highest F1, and that F1.
-
-    Args:
-        scored: Of everything found, how sure it is and whether it is right.
-        gold: How many entities there are to find.
-    """
-    ranked = sorted(scored, reverse=True)
-    best, best_f1, right = 0.5, 0.0, 0
-    for found, (score, is_right) in enumerate(ranked, start=1):
-        right += is_right
-        below = ranked[found][0] if found < len(ranked) else 0.0
-        f1 = 2 * right / (found + gold)
-        if below < score and f1 > best_f1:  # a threshold cannot part equal scores
-            best, best_f1 = (score + below) / 2, f1
-    return best, best_f1
-
-
-def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
-    """What to try: Soft-NMS only where the recipe uses it. The threshold comes last of all."""
-    for none_weight in dict.fromkeys((settings.none_weight, 0.0)):
-        everything = settings.model_copy(update={"threshold": 0.0, "none_weight": none_weight})
-        yield everything
-        if settings.nms_decay < 1:
-            for decay, overlap in product(_NMS_DECAYS, _NMS_OVERLAPS):
-                yield everything.model_copy(update={"nms_decay": decay, "nms_overlap": overlap})
-
-
-def _gold_keys(documents: Iterable[Document]) -> set[tuple[int, WordSpan, str]]:
-    """The entities that words can express: the others are missed at every threshold."""
-    sentences = [own for document in documents for own in document.entities_in_words()[0]]
-    return {(number, e.span, e.label) for number, own in enumerate(sentences) for e in own}
-
-
-def _windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Runs of documents with enough sentences to sort by length."""
-    window: list[Document] = []
-    sentences = 0
-    for document in documents:
-        window.append(document)
-        sentences += len(document.sentences)
-        if sentences >= _WINDOW_SENTENCES:
-            yield window
-            window, sentences = [], 0
-    if window:
-        yield window
-
-
-def _batches(sizes: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices of similar size together; a batch costs its longest member times their number.
-
-    The longest come first, so that later batches fit into the memory that earlier ones have left.
-    """
-    batch: list[int] = []
-    for index in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
-        longest = sizes[batch[0]] if batch else 0
-        if len(batch) >= _BATCH_SENTENCES or (len(batch) + 1) * longest > budget:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+def _has_gaps(document: Document) -> bool:
+    """Is any entity in pieces, counted in words?"""
+    if not any(entity.fragments for entity in document.entities):
+        return False
+    return any(entity.fragments for own in document.entities_in_words()[0] for entity in own)
 
 
 def _with_entities(document: Document, found: Sequence[Sequence[Entity[WordSpan]]]) -> Document:
     entities: list[Entity[CharSpan]] = [
-        Entity(sentence.chars_of(entity.span), entity.label, entity.score)
+        Entity.from_fragments(map(sentence.chars_of, entity.pieces), entity.label, entity.score)
         for sentence, own in zip(document.sentences, found, strict=True)
         for entity in own
     ]

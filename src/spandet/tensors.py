@@ -29,12 +29,27 @@ class WordFeatures:
 
 
 @dataclass(frozen=True)
+class Links:
+    """How the fragments of discontinuous entities belong together.
+
+    Probabilities or, where it is known, 0 and 1.
+    """
+
+    together: Float[Tensor, "batch span span"]
+    """Are two fragments parts of one entity? Symmetric, and 0 for those that touch or overlap."""
+    alone: Float[Tensor, "batch span"]
+    """Is a fragment an entity by itself?"""
+
+
+@dataclass(frozen=True)
 class GoldSpans:
     """What is right: the entities of each sentence."""
 
     spans: Int[Tensor, "batch gold 2"]
     labels: Int[Tensor, "batch gold"]
     mask: Bool[Tensor, "batch gold"]
+    links: Links | None = None
+    """Where discontinuous entities are given as their fragments; else everything is whole."""
 
     @property
     def counts(self) -> Int[Tensor, " batch"]:
@@ -66,6 +81,8 @@ class SpanPredictions:
     label_probs: Float[Tensor, "batch span label"]
     mask: Bool[Tensor, "batch span"]
     trace: Trace = ()
+    links: Links | None = None
+    """From detectors that find the fragments of discontinuous entities."""
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 
 import torch
 
-from spandet.decoding import DecodingSettings, decode
+from spandet.decoding import DecodingSettings
 from spandet.encoding import Example
+from spandet.linking import LIKELY, assemble
 from spandet.recognizer import Recognizer
 from spandet.tensors import SpanPredictions, Stage
 from spandet.text import Document, Entity, Sentence, WordSpan
@@ -35,7 +38,10 @@ __all__ = [
 ]
 
 _Key = tuple[WordSpan, str]
-_OPEN = {"threshold": 0.0, "crossing": "keep", "nms_decay": 1.0}
+_Obstacle = tuple[int | None, Reason, str]
+"""The candidate that came nearest, and what stood in its way."""
+_ALL = {"threshold": 0.0}
+_OPEN = {**_ALL, "crossing": "keep", "nms_decay": 1.0}
 """Decoding that lets everything pass that is an entity at all."""
 
 
@@ -49,7 +55,8 @@ def trace(recognizer: Recognizer, document: Document, *, gold: bool = False) -> 
             right, and of everything missed what came nearest and why it was not taken.
     """
     by_sentence, misfits = document.entities_in_words()
-    rows = zip(document.sentences, recognizer.examples_of(document), by_sentence, strict=True)
+    examples = recognizer.tagged(recognizer.examples_of(document))
+    rows = zip(document.sentences, examples, by_sentence, strict=True)
     sentences = tuple(
         _traced(_Beliefs(recognizer, example), sentence, own if gold else None)
         for sentence, example, own in rows
@@ -61,20 +68,18 @@ def _traced(
     beliefs: _Beliefs, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
 ) -> TracedSentence:
     if gold is None:
-        found = (TracedEntity(entity, candidate) for entity, candidate in beliefs.found)
+        found = (TracedEntity(entity, one, more=more) for entity, one, more in beliefs.found)
         return TracedSentence(sentence, tuple(found))
     wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
-    keys = {(entity.span, entity.label) for entity in wanted if not entity.fragments}
+    keys = {(entity.pieces, entity.label) for entity in wanted}
     judged = [
-        TracedEntity(entity, candidate, right, "" if right else _remark(entity, wanted))
-        for entity, candidate in beliefs.found
-        for right in [(entity.span, entity.label) in keys]
+        TracedEntity(entity, one, right, "" if right else _remark(entity, wanted), more)
+        for entity, one, more in beliefs.found
+        for right in [(entity.pieces, entity.label) in keys]
     ]
-    hits = {(traced.entity.span, traced.entity.label) for traced in judged if traced.right}
+    hits = {(traced.entity.pieces, traced.entity.label) for traced in judged if traced.right}
     missed = (
-        _missed(beliefs, entity)
-        for entity in wanted
-        if entity.fragments or (entity.span, entity.label) not in hits
+        _missed(beliefs, entity) for entity in wanted if (entity.pieces, entity.label) not in hits
     )
     return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
 
@@ -90,21 +95,48 @@ def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
 
 
 def _missed(beliefs: _Beliefs, entity: Entity[WordSpan]) -> MissedEntity:
-    index = beliefs.nearest(entity)
+    index, reason, why = _obstacle(beliefs, entity)
     nearest = None if index is None else beliefs.candidate(index)
-    if entity.fragments:
-        return MissedEntity(entity, nearest, Reason.GAP, "it has a gap, and a candidate has none")
+    return MissedEntity(entity, nearest, reason, why)
+
+
+def _obstacle(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
+    """The first thing that stood in the way of an entity."""
+    index = beliefs.nearest(entity)
+    if entity.fragments and beliefs.predictions.links is None:
+        return index, Reason.GAP, "it has a gap, and a candidate has none"
     if entity.label not in beliefs.labels:
-        why = f"the model does not know the label {entity.label}"
-        return MissedEntity(entity, nearest, Reason.UNKNOWN_LABEL, why)
+        return index, Reason.UNKNOWN_LABEL, f"the model does not know the label {entity.label}"
+    if entity.fragments:
+        return _obstacle_of_pieces(beliefs, entity)
+    obstacle = _obstacle_of_span(beliefs, entity, beliefs.threshold)
+    return obstacle or (index, Reason.PART, "taken for a part of something else")
+
+
+def _obstacle_of_span(
+    beliefs: _Beliefs, entity: Entity[WordSpan], threshold: float
+) -> _Obstacle | None:
+    """Why no candidate on these words was decoded with this label; None if one was."""
+    index = beliefs.nearest(entity)
     if index is None:
-        return MissedEntity(entity, None, Reason.NO_CANDIDATE, "no candidate overlaps it")
-    fate = beliefs.fate(index, entity.label)
-    if beliefs.span(index) == entity.span and fate is not None:
-        return MissedEntity(entity, nearest, *fate)
+        return None, Reason.NO_CANDIDATE, "no candidate overlaps it"
+    fate = beliefs.fate(index, entity.label, threshold)
+    if beliefs.span(index) == entity.span:
+        return None if fate is None else (index, *fate)
     end = "this one was emitted" if fate is None else f"this one: {fate[1]}"
-    why = f"no candidate ended on exactly these words; {end}"
-    return MissedEntity(entity, nearest, Reason.BOUNDARIES, why)
+    return index, Reason.BOUNDARIES, f"no candidate ended on exactly these words; {end}"
+
+
+def _obstacle_of_pieces(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
+    """Which piece is missing or, if they are all there, why they did not become this entity."""
+    pieces = [Entity(piece, entity.label) for piece in entity.fragments]
+    for piece in pieces:
+        # A piece may be unsure, as long as what it becomes is not.
+        missing = _obstacle_of_span(beliefs, piece, 0.0)
+        if missing is not None:
+            index, reason, why = missing
+            return index, reason, f"its piece “{beliefs.words_of(piece.span)}”: {why}"
+    return beliefs.nearest(pieces[0]), *beliefs.why_not_joined(entity)
 
 
 class _Beliefs:
@@ -113,6 +145,9 @@ class _Beliefs:
     def __init__(self, recognizer: Recognizer, example: Example) -> None:
         self.recognizer = recognizer
         self.labels = recognizer.labels
+        self.words = example.words
+        # In the precision of scores, so that both sides of a comparison are rounded alike.
+        self.threshold = torch.tensor(recognizer.decoding.threshold).item()
         # A sentence alone needs no padding, so that all its candidates are real ones.
         ((_, self.predictions),) = recognizer.predictions([example], keep_all=True)
         self.kept: list[bool] = self.predictions.mask[0].tolist()
@@ -120,12 +155,15 @@ class _Beliefs:
         self.probs: list[list[float]] = self.predictions.label_probs[0].tolist()
 
     @property
-    def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate]]:
-        """What is emitted, from left to right, with the candidates behind it."""
-        found = decode(self.predictions, self.recognizer.decoding)
-        entities = self.recognizer.entities(found)
-        for (_, entity), origin in zip(entities, found.origin.tolist(), strict=True):
-            yield entity, self.candidate(origin)
+    def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate, tuple[Candidate, ...]]]:
+        """What is emitted, from left to right, with its candidates: the first and the others."""
+        for whole in assemble(self.predictions, self.recognizer.decoding):
+            first, *more = map(self.candidate, whole.origins)
+            yield self.recognizer.entity(whole), first, tuple(more)
+
+    def words_of(self, span: WordSpan) -> str:
+        """As they are read."""
+        return " ".join(self.words[span.start : span.end])
 
     def span(self, index: int) -> WordSpan:
         """Where a candidate ended."""
@@ -152,8 +190,8 @@ class _Beliefs:
                 best, nearest = rank, index
         return nearest
 
-    def fate(self, index: int, label: str) -> tuple[Reason, str] | None:
-        """Why a candidate is not emitted with this label; None if it is."""
+    def fate(self, index: int, label: str, threshold: float) -> tuple[Reason, str] | None:
+        """Why a candidate is not decoded with this label; None if it is."""
         probs = self.probs[index]
         own = self._alone(index)
         score = self._first_score(index)
@@ -167,56 +205,68 @@ class _Beliefs:
         if own != label:
             why = f"taken for {own} ({probs[self._number(own)]:.2f} {against})"
             return Reason.OTHER_LABEL, why
-        return self._decoded_away((self.span(index), label))
+        return self._decoded_away((self.span(index), label), threshold)
 
     def _alone(self, index: int) -> str | None:
         """The label that a candidate would get if there were no other; None for "no entity"."""
         one = slice(index, index + 1)
         spans, probs = self.predictions.spans[:, one], self.predictions.label_probs[:, one]
         only = SpanPredictions(spans, probs, torch.ones_like(self.predictions.mask[:, one]))
-        found = decode(only, self.recognizer.decoding.model_copy(update=_OPEN))
-        return next((entity.label for _, entity in self.recognizer.entities(found)), None)
+        found = self.recognizer.entities(only, self._decoding(_OPEN))
+        return next((entity.label for _, entity in found), None)
 
-    def _decoded_away(self, key: _Key) -> tuple[Reason, str] | None:
+    def _decoded_away(self, key: _Key, threshold: float) -> tuple[Reason, str] | None:
         """The first rule of decoding that stands in the way."""
         if key not in self._merged:
             (other,) = (label for span, label in self._merged if span == key[0])
             return Reason.SAME_SPAN, f"another candidate on the same words won, as {other}"
-        threshold = self.recognizer.decoding.threshold
         if self._merged[key] <= threshold:
-            sure = f"{self._merged[key]:.2f}, needed more than {threshold:.2f}"
-            return Reason.THRESHOLD, f"below the threshold ({sure})"
+            return Reason.THRESHOLD, _below(self._merged[key], threshold)
         if key not in self._uncrossed:
             return Reason.CROSSING, "it crosses another candidate"
-        if key not in self._emitted:
+        if self._settled.get(key, 0.0) <= threshold:
             return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
         return None
 
+    def why_not_joined(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
+        """Why pieces that were all decoded did not become this entity."""
+        key = (entity.pieces, entity.label)
+        for _, whole in self.recognizer.entities(self.predictions, self._decoding(_ALL)):
+            if (whole.pieces, whole.label) == key:
+                return Reason.THRESHOLD, _below(whole.score or 0.0, self.threshold)
+        nearest = [self.nearest(Entity(piece, entity.label)) for piece in entity.fragments]
+        links = self.predictions.links
+        assert links is not None  # noqa: S101 (asked only where there are some)
+        link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
+        if link > LIKELY:
+            return Reason.LINKS, "its pieces were linked with others as well"
+        return Reason.LINKS, f"its pieces were not linked ({link:.2f})"
+
     @cached_property
     def _merged(self) -> Mapping[_Key, float]:
-        return self._scores(self.recognizer.decoding.model_copy(update=_OPEN))
+        return self._scores(_OPEN)
 
     @cached_property
     def _uncrossed(self) -> Mapping[_Key, float]:
-        return self._scores(self.recognizer.decoding.model_copy(update={"nms_decay": 1.0}))
+        return self._scores({**_ALL, "nms_decay": 1.0})
 
     @cached_property
-    def _emitted(self) -> Mapping[_Key, float]:
-        return self._scores(self.recognizer.decoding)
+    def _settled(self) -> Mapping[_Key, float]:
+        return self._scores(_ALL)
 
-    def _scores(self, settings: DecodingSettings) -> Mapping[_Key, float]:
-        found = self.recognizer.entities(decode(self.predictions, settings))
+    def _scores(self, changes: Mapping[str, object]) -> Mapping[_Key, float]:
+        """What decoding makes of each span by itself."""
+        spans = replace(self.predictions, links=None)
+        found = self.recognizer.entities(spans, self._decoding(changes))
         return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
 
-    def _is_span(self, index: int) -> bool:
-        """Was a dropped candidate a span to the end?
+    def _decoding(self, changes: Mapping[str, object]) -> DecodingSettings:
+        return self.recognizer.decoding.model_copy(update=changes)
 
-        One that was turned inside out may have got any span in its place.
-        """
+    def _is_span(self, index: int) -> bool:
+        """Was a dropped candidate a span to the end? Detectors leave one that was not empty."""
         start, end = self.spans[index]
-        trace = self.predictions.trace
-        first, last = trace[-1].spans[0, index].tolist() if trace else (start, end)
-        return start < end and (first < last or start <= last <= first <= end)
+        return start < end
 
     def _first_score(self, index: int) -> str:
         """The score that dropped a candidate, if a stage gave one."""
@@ -238,6 +288,10 @@ class _Beliefs:
 
     def _named(self, probs: Sequence[float]) -> LabelProbs:
         return dict(zip((None, *self.labels), probs, strict=True))
+
+
+def _below(score: float, threshold: float) -> str:
+    return f"below the threshold ({score:.2f}, needed more than {threshold:.2f})"
 
 
 def _overlap(one: WordSpan, other: WordSpan) -> float:

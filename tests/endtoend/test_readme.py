@@ -38,6 +38,19 @@ def test_the_first_five_minutes(tmp_path: Path) -> None:
     section = README.split("In Python:\n")[1]
     (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)
     run([sys.executable, "-c", code], tmp_path)
+    at_work(tmp_path)
+
+
+def at_work(folder: Path) -> None:
+    """The section on daily use, with the model of the first five minutes."""
+    (folder / "notes.txt").write_text("Halburn Rangers beat Tibburn.\nNothing else.\n")
+    wanted = commands("At work")
+    assert len(wanted) > 3
+    for command in wanted:
+        run(["sh", "-c", command.replace("spandet ", f"{sys.executable} -m spandet ")], folder)
+    section = README.split("## At work\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    run([sys.executable, "-c", code], folder)
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -10,7 +10,8 @@ import torch
 
 from spandet import generate
 from spandet.chance import generator
-from spandet.recognizer import Recognizer, gold_spans
+from spandet.gold import gold_spans
+from spandet.recognizer import Recognizer
 from spandet.tensors import total_of
 from spandet.training import Recipe
 

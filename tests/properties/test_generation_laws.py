@@ -55,11 +55,24 @@ def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
 ) -> None:
     for document in sample(*asked):
         for row in document.rows():  # an entity that cuts a word or leaves its sentence is an error
-            spans = [entity.span for entity in row.entities]
-            assert len({(entity.span, entity.label) for entity in row.entities}) == len(spans)
+            assert len({(e.pieces, e.label) for e in row.entities}) == len(row.entities)
+            spans = [entity.span for entity in row.entities if not entity.fragments]
             assert all(len(span) <= 30 for span in spans)
             assert all(sum(other.contains(span) for other in spans) <= 4 for span in spans)
             assert not any(one.crosses(other) for one, other in combinations(spans, 2))
+
+
+@given(samples)
+@settings(deadline=None)
+def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) -> None:
+    for document in sample(*asked):
+        in_words = [entity for row in document.rows() for entity in row.entities]
+        for entity, counted in zip(document.entities, in_words, strict=True):
+            assert len(entity.pieces) == len(counted.pieces)  # a gap is never only white space
+            assert asked[2] == "clinic" or not entity.fragments
+            for piece in entity.pieces:
+                words = document.text[piece.start : piece.end]
+                assert words == words.strip() != ""
 
 
 @given(samples, st.integers(0, 30))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from spandet import evaluate, generate
+from spandet.decoding import DecodingSettings
+from spandet.encoding import Example
 from spandet.errors import ConfigError, UsageError
-from spandet.recognizer import ModelSettings, Recognizer, best_threshold, gold_spans
-from spandet.text import Document, Entity, WordRow, WordSpan
+from spandet.gold import gold_spans
+from spandet.recognizer import ModelSettings, Recognizer
+from spandet.tensors import SpanPredictions
+from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
+from spandet.tuning import best_threshold, tune
 
 SMALL = {
     "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
@@ -94,7 +101,7 @@ def test_tuning_is_no_worse_than_any_threshold(
     recognizer: Recognizer, documents: list[Document]
 ) -> None:
     before = recognizer.decoding
-    tuned = recognizer.tune(documents)
+    tuned = tune(recognizer, documents)
     scores = {}
     for threshold in (tuned.threshold, 0.0, 0.3, 0.5, 0.7, 0.9):
         recognizer.decoding = tuned.model_copy(update={"threshold": threshold})
@@ -124,6 +131,56 @@ def test_gold_becomes_padded_tensors() -> None:
     assert gold.labels[gold.mask].tolist() == [2]
     assert gold.counts.tolist() == [1, 0]
     assert gold_spans([], ["x"]).spans.shape == (0, 0, 2)
+
+
+LINKING = {**SMALL, "detector": {"name": "boundary-diffusion", "dim": 8, "fragments": True}}
+
+
+def test_a_linker_is_built_where_entities_have_gaps(documents: list[Document]) -> None:
+    settings = ModelSettings.resolve(LINKING)
+    assert settings.fragments
+    assert not ModelSettings.resolve(SMALL).fragments
+    linking = Recognizer.build(settings, generate(20, domain="clinic"))
+    assert linking.settings.fragments
+    assert linking.detector.links_fragments
+    # A gap of white space only is none between words.
+    spaced = Entity.from_fragments([CharSpan(0, 1), CharSpan(2, 3)], "x")
+    for contiguous in (documents, [Document("a b", (spaced,))]):
+        made = Recognizer.build(settings, contiguous)
+        assert not made.settings.fragments
+        assert not made.detector.links_fragments
+
+
+def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A recognizer that knows the truth, but is least sure of what has gaps."""
+    documents = list(generate(60, domain="clinic", seed=5))
+    made = Recognizer.build(ModelSettings.resolve(LINKING), documents)
+    rows = {row.words: row for document in documents for row in document.rows()}
+
+    def told(
+        examples: Sequence[Example], **_: object
+    ) -> Iterator[tuple[list[int], SpanPredictions]]:
+        gold = gold_spans([rows[e.words] for e in examples], made.labels, fragments=True)
+        assert gold.links is not None
+        hot = torch.nn.functional.one_hot(gold.labels, 1 + len(made.labels)) * 0.8
+        probs = hot + 0.2 / (1 + len(made.labels))
+        links = replace(gold.links, together=gold.links.together * 0.6)
+        mask = gold.mask
+        yield list(range(len(examples))), SpanPredictions(gold.spans, probs, mask, links=links)
+
+    monkeypatch.setattr(made, "predictions", told)
+    made.decoding = DecodingSettings(crossing="keep", threshold=0.6)
+    assert evaluate(documents, made.predict(documents)).micro.recall < 0.9
+    made.decoding = tune(made, documents)
+    assert made.decoding.threshold < 0.6
+    predicted = list(made.predict(documents))
+    assert evaluate(documents, predicted).micro.f1 == 1
+    for gold, found in zip(documents, predicted, strict=True):
+        assert {(e.pieces, e.label) for e in gold.entities} == {
+            (e.pieces, e.label) for e in found.entities
+        }
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from spandet.decoding import DecodingSettings
 from spandet.detectors import DETECTORS
 from spandet.encoding import Example
 from spandet.recognizer import ModelSettings, Recognizer
-from spandet.tensors import SpanPredictions, Stage
+from spandet.tensors import Links, SpanPredictions, Stage
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 from spandet.tracing import Reason, TracedDocument, TracedSentence, trace
 
@@ -137,6 +137,24 @@ def test_seeds_are_moved_to_the_entities_of_locate_and_label(documents: list[Doc
             assert (found.entity.span.start, found.entity.span.end) == expected
 
 
+@pytest.mark.parametrize("label_view", ["pointed", "slot"])
+def test_slots_that_point_inside_out_are_never_the_nearest(
+    documents: list[Document], label_view: str
+) -> None:
+    recognizer = untrained(
+        documents, "boundary-diffusion", pair="independent", label_view=label_view
+    )
+    seen = 0
+    for document in documents:
+        for sentence in trace(recognizer, document, gold=True).sentences:
+            for missed in sentence.missed:
+                if missed.nearest is not None:
+                    last, span = missed.nearest.steps[-1], missed.nearest.span
+                    assert (last.start, last.end) == (span.start, span.end)
+                    seen += 1
+    assert seen
+
+
 def predicted(recognizer: Recognizer, document: Document, **decoding: object) -> Document:
     usual = recognizer.decoding
     recognizer.decoding = usual.model_copy(update=decoding)
@@ -177,10 +195,14 @@ SURE: Said = ((0, 3), True, 0.9, (0.05, 0.9, 0.05))
 class Scripted(Recognizer):
     """Believes what it is told."""
 
-    def __init__(self, said: Sequence[Said], **decoding: Any) -> None:
+    def __init__(self, said: Sequence[Said], links: Links | None = None, **decoding: Any) -> None:
         self.labels = ("X", "Y")
         self.decoding = DecodingSettings(**decoding)
         self.said = said
+        self.links = links
+
+    def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
+        return examples
 
     def examples_of(self, document: Document) -> list[Example]:
         return [Example(sentence.words) for sentence in document.sentences]
@@ -193,7 +215,8 @@ class Scripted(Recognizer):
         mask = torch.tensor([[kept for _, kept, *_ in self.said]]).reshape(1, -1).bool()
         scores = [score for _, _, score, _ in self.said]
         known = None if None in scores else torch.tensor([scores])
-        yield [0], SpanPredictions(spans, probs, mask, (Stage("guess", spans + 0.25, known),))
+        stages = (Stage("guess", spans + 0.25, known),)
+        yield [0], SpanPredictions(spans, probs, mask, stages, self.links)
 
 
 def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> tuple[str, str]:
@@ -284,6 +307,85 @@ def test_a_gap_is_out_of_reach() -> None:
     assert missed_by([SURE], apart) == ("gap", "it has a gap, and a candidate has none")
 
 
+def links(count: int, *linked: tuple[int, int, float], alone: Sequence[float] = ()) -> Links:
+    together = torch.zeros(1, count, count)
+    for one, other, sure in linked:
+        together[0, one, other] = together[0, other, one] = sure
+    return Links(together, torch.tensor([list(alone) or [0.1] * count]))
+
+
+def piece(start: int, end: int, sure: float = 0.9) -> Said:
+    return ((start, end), True, 0.9, (0.9 - sure, sure, 0.1))
+
+
+APART = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")
+
+
+def test_an_entity_in_pieces_has_a_candidate_for_each() -> None:
+    said = [piece(2, 3), piece(0, 1)]
+    recognizer = Scripted(said, links(2, (0, 1, 0.8)))
+    document = Document.from_rows([WordRow("abcdef", [APART])])
+    (sentence,) = trace(recognizer, document, gold=True).sentences
+    assert not sentence.missed
+    (found,) = sentence.found
+    assert found.right
+    assert found.entity.pieces == APART.pieces
+    assert found.entity.score == pytest.approx(0.9 * 0.8)
+    assert [each.span for each in found.candidates] == [WordSpan(0, 1), WordSpan(2, 3)]
+    assert found.candidate == found.candidates[0]
+    (unjudged,) = trace(recognizer, document).sentences[0].found
+    assert unjudged.candidates == found.candidates
+
+
+@pytest.mark.parametrize(
+    ("said", "linked", "expected"),
+    [
+        (
+            [piece(0, 1)],
+            links(1),
+            ("no-candidate", "its piece “c”: no candidate overlaps it"),
+        ),
+        (
+            [piece(0, 1), ((2, 3), True, 0.9, (0.8, 0.1, 0.1))],
+            links(2, (0, 1, 0.9)),
+            ("no-entity", "its piece “c”: “no entity” was more probable (0.80 against 0.10)"),
+        ),
+        (
+            [piece(0, 1), piece(2, 3)],
+            links(2, (0, 1, 0.3)),
+            ("links", "its pieces were not linked (0.30)"),
+        ),
+        (
+            [piece(0, 1), piece(2, 3), piece(5, 6)],
+            links(3, (0, 1, 0.9), (0, 2, 0.8), (1, 2, 0.7)),
+            ("links", "its pieces were linked with others as well"),
+        ),
+        (
+            [piece(0, 1, 0.45), piece(2, 3)],
+            links(2, (0, 1, 0.6)),
+            ("threshold", "below the threshold (0.41, needed more than 0.50)"),
+        ),
+    ],
+)
+def test_why_an_entity_in_pieces_was_missed(
+    said: list[Said], linked: Links, expected: tuple[str, str]
+) -> None:
+    document = Document.from_rows([WordRow("abcdef", [APART])])
+    recognizer = Scripted(said, linked, none_weight=0.5)
+    (sentence,) = trace(recognizer, document, gold=True).sentences
+    (missed,) = sentence.missed
+    assert (missed.reason.value, missed.why) == expected
+
+
+def test_what_is_taken_for_a_part_is_missed() -> None:
+    document = Document.from_rows([WordRow("abcdef", [Entity(WordSpan(0, 1), "X")])])
+    (sentence,) = trace(Scripted([piece(0, 1)], links(1)), document, gold=True).sentences
+    (missed,) = sentence.missed
+    assert (missed.reason, missed.why) == (Reason.PART, "taken for a part of something else")
+    alone = Scripted([piece(0, 1)], links(1, alone=[0.9]))
+    assert trace(alone, document, gold=True).is_flawless
+
+
 def test_the_nearest_was_not_dropped_if_another_is_as_near() -> None:
     dropped: Said = ((0, 3), False, 0.1, (0.1, 0.9, 0.0))
     kept: Said = ((0, 3), True, 0.9, (0.7, 0.3, 0.0))
@@ -299,16 +401,20 @@ def test_the_nearest_was_not_dropped_if_another_is_as_near() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "reason"),
+    ("span", "last", "reason"),
     [
-        ((4.0, 2.0), Reason.NO_CANDIDATE),  # the span is only there because there must be one
-        ((0.9, 0.8), Reason.DROPPED),  # it crossed itself inside its word
+        ((4, 4), (4.0, 2.0), Reason.NO_CANDIDATE),
+        ((0, 0), (0.0, 0.0), Reason.NO_CANDIDATE),
+        ((0, 1), (0.9, 0.8), Reason.DROPPED),  # it crossed itself inside its word
     ],
 )
-def test_a_candidate_turned_inside_out_is_elsewhere(
-    last: tuple[float, float], reason: Reason, monkeypatch: pytest.MonkeyPatch
+def test_a_candidate_turned_inside_out_is_nowhere_unless_it_has_a_span(
+    span: tuple[int, int],
+    last: tuple[float, float],
+    reason: Reason,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recognizer = Scripted([((0, 1), False, 0.1, (0.1, 0.9, 0.0))])
+    recognizer = Scripted([(span, False, 0.1, (0.1, 0.9, 0.0))])
     usual = recognizer.predictions
 
     def turned(examples: Sequence[Example], **options: Any) -> Iterator[tuple[list[int], Any]]:

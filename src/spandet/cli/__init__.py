@@ -6,12 +6,16 @@ import sys
 
 import typer
 
+from spandet.cli.benchmark import benchmark_app
 from spandet.cli.compare import compare_command
 from spandet.cli.convert import convert_command
 from spandet.cli.evaluate import evaluate_command
+from spandet.cli.export import export_command
 from spandet.cli.formats import formats_command
 from spandet.cli.generate import generate_command
+from spandet.cli.models import models_command
 from spandet.cli.predict import predict_command
+from spandet.cli.serve import serve_command
 from spandet.cli.stats import stats_command
 from spandet.cli.terminal import show_error
 from spandet.cli.trace import trace_command
@@ -32,10 +36,14 @@ app.command("view")(view_command)
 app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
+app.command("export")(export_command)
 app.command("predict")(predict_command)
+app.command("models")(models_command)
 app.command("trace")(trace_command)
+app.command("serve")(serve_command)
 app.command("generate")(generate_command)
 app.command("formats")(formats_command)
+app.add_typer(benchmark_app, name="benchmark")
 
 
 def main() -> None:

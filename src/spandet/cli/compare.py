@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from spandet.cli.options import FromFormat, Html, Json, Markdown, PredictedFrom, Seed
+from spandet.cli.options import FromFormat, Gold, Html, Json, Markdown, PredictedFrom, Seed
 from spandet.cli.terminal import progress, show
 from spandet.evaluation import compare
 from spandet.formats import read
 
-Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
 First = Annotated[str, typer.Argument(metavar="A", help="What the first system found.")]
 Second = Annotated[str, typer.Argument(metavar="B", help="What the second system found.")]
 

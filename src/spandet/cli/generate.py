@@ -15,7 +15,13 @@ Sentences = Annotated[int, typer.Option("--sentences", min=1, help="How many to 
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="A file, or - for standard output.")
 ]
-DomainOption = Annotated[Domain, typer.Option("--domain", help="What the sentences are about.")]
+DomainOption = Annotated[
+    Domain,
+    typer.Option(
+        "--domain",
+        help="What they are about; both: news and bio; clinic: has discontinuous entities.",
+    ),
+]
 
 
 def generate_command(

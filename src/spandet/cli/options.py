@@ -28,3 +28,13 @@ Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.")]
+Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model: its folder, its name, or its hub id.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="section.key=value", help="Change a setting of the model; repeatable."
+    ),
+]

@@ -1,46 +1,126 @@
-"""spandet predict MODEL INPUT: find entities in documents."""
+"""spandet predict MODEL INPUT...: find entities in documents."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import sys
+from typing import Annotated, Literal
 
 import typer
 
-from spandet.cli.options import FromFormat, Input, SkipBad, ToFormat
-from spandet.cli.terminal import progress, report_skipped
-from spandet.formats import read, write
+from spandet.cli.options import FromFormat, Model, Set, SkipBad, ToFormat
+from spandet.cli.terminal import note, report_skipped
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
+Inputs_ = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT...", help="Files, folders, or - for standard input."),
+]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help="A file, or - for standard output.")
+]
+MinScore = Annotated[
+    float | None,
+    typer.Option("--min-score", metavar="SCORE", help="Only entities surer than this (0 to 1)."),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="LABEL", help="Only entities with this label; repeatable."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="Where to compute: cpu (if not given), cuda, mps, auto …"),
 ]
 BatchPieces = Annotated[
     int, typer.Option("--batch-pieces", min=1, help="How much to encode at once; a GPU likes more.")
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="section.key=value", help="Change a setting of the model; repeatable."
-    ),
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where an interrupted run to OUT stopped.")
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Begin anew, whatever an interrupted run has left.")
+]
+
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option("--engine", help="ray: on a cluster, from JSONL or Parquet to a folder of parts."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="With --engine ray: how many, at most."),
+]
+ShardBytes = Annotated[
+    int, typer.Option("--shard-bytes", min=1, help="With --engine ray: how much JSONL is one part.")
+]
+
+SKIPPED, INTERRUPTED = 3, 130
 
 
 def predict_command(
     model: Model,
-    input_: Input,
+    inputs: Inputs_,
     output: Output = "-",
     from_: FromFormat = None,
     to: ToFormat = None,
+    min_score: MinScore = None,
+    label: Labels = None,
+    device: Device = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     skip_bad: SkipBad = False,
     batch_pieces: BatchPieces = 768,
     set_: Set = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    shard_bytes: ShardBytes = 4 << 20,
 ) -> None:
-    """Find entities in text or in any corpus; what it had of its own is replaced."""
+    """Find entities in text or in any corpus; what it had of its own is replaced.
+
+    Exit codes: 0 fine, 1 bad data, 2 bad argument, 3 done, but bad records
+    were passed over (--skip-bad), 130 interrupted: go on with --resume.
+    """
+    from spandet.predicting import Choices, Inputs, Job
+
+    choices = Choices(
+        min_score=min_score,
+        labels=tuple(label) if label else None,
+        batch_pieces=batch_pieces,
+        device=device,
+        overrides=tuple(set_ or ()),
+    )
+    if engine == "ray":
+        from spandet.cli.predict_ray import predict_on_ray
+
+        try:
+            skipped = predict_on_ray(
+                model,
+                inputs,
+                output,
+                choices,
+                from_=from_,
+                to=to,
+                resume=resume,
+                overwrite=overwrite,
+                skip_bad=skip_bad,
+                workers=workers,
+                shard_bytes=shard_bytes,
+            )
+        except KeyboardInterrupt:
+            note("interrupted: the same command with --resume goes on")
+            raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(SKIPPED if skipped else 0)
+    job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
+    job.check(resume=resume, overwrite=overwrite)
+    # torch takes seconds to load: mistakes in what to read and write come first.
+    from spandet.catalog import find_model, fingerprint
     from spandet.recognizer import Recognizer
 
-    corpus = read(input_, from_, skip_bad=skip_bad)
-    recognizer = Recognizer.from_pretrained(model, set_ or ())
-    found = recognizer.predict(corpus, batch_pieces=batch_pieces)
-    write(progress(found, "predicting"), output, to)
-    report_skipped(corpus)
+    folder = find_model(model)
+    recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=device)
+    try:
+        job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
+    except KeyboardInterrupt:
+        kept = "" if job.is_stream else ": the same command with --resume goes on"
+        note(f"interrupted{kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    report_skipped(job.inputs)
+    if job.inputs.skipped:
+        raise typer.Exit(SKIPPED)

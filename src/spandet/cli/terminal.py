@@ -13,9 +13,12 @@ import typer
 from spandet.formats import Corpus
 from spandet.formats.target import Target
 from spandet.text import Document
+from spandet.watching import watched
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from spandet.predicting import Inputs
 
 _SHOWN_SKIPS = 20
 
@@ -78,19 +81,10 @@ def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
     if not sys.stderr.isatty():
         yield from documents
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console(stderr=True), transient=True, refresh_per_second=5
-    ) as bar:
-        task = bar.add_task(doing)
-        for number, document in enumerate(documents, start=1):
-            bar.update(task, advance=1, description=f"{doing}  {number:,} documents")
-            yield document
+    yield from watched(documents, doing)
 
 
-def report_skipped(corpus: Corpus) -> None:
+def report_skipped(corpus: Corpus | Inputs) -> None:
     """Count and list the bad records that `--skip-bad` passed over."""
     if not corpus.skipped:
         return

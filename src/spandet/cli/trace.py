@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spandet.cli.options import FromFormat, Html
-from spandet.cli.predict import Model, Set
+from spandet.cli.options import FromFormat, Html, Model, Set
 from spandet.cli.terminal import console, progress, write_page
 from spandet.errors import UsageError
 from spandet.formats import read

@@ -6,12 +6,13 @@ from typing import Any
 
 from spandet.config import Settings
 from spandet.detectors import (
-    boundary_diffusion,
+    boundary_diffusion_settings,
     locate_and_label,
     proposer_regressor_settings,
 )
 from spandet.detectors.base import Detector
-from spandet.detectors.boundary_diffusion import BoundaryDiffusion, BoundaryDiffusionSettings
+from spandet.detectors.boundary_diffusion import BoundaryDiffusion
+from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
 from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
 from spandet.detectors.proposer_regressor import ProposerRegressor
 from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
@@ -38,6 +39,6 @@ DETECTORS: Mapping[str, DetectorRow] = {
         ProposerRegressorSettings, ProposerRegressor, proposer_regressor_settings.PRESETS
     ),
     "boundary-diffusion": DetectorRow(
-        BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion.PRESETS
+        BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion_settings.PRESETS
     ),
 }

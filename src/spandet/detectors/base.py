@@ -15,6 +15,11 @@ class Detector(nn.Module, ABC):
     are right for one sentence, for unequal lengths, and for sentences without words or entities.
     """
 
+    @property
+    def links_fragments(self) -> bool:
+        """Must `forward` be given discontinuous entities piece by piece?"""
+        return False
+
     @abstractmethod
     def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
         """Train: how wrong are we on these sentences?

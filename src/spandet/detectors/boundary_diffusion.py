@@ -15,9 +15,10 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from spandet.detectors.base import Detector
-from spandet.detectors.boundary_diffusion_settings import PRESETS, BoundaryDiffusionSettings
+from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
 from spandet.layers.boundary_pointers import Pointers
 from spandet.layers.denoiser import Denoised, Denoiser, ReadWords
+from spandet.layers.fragment_linker import FragmentLinker
 from spandet.layers.noise_space import NoiseSpace
 from spandet.layers.slot_losses import (
     boundary_loss,
@@ -28,16 +29,13 @@ from spandet.layers.slot_losses import (
     with_pointers,
 )
 from spandet.layers.span_head import SpanHead
-from spandet.layers.span_scorer import SpanScorer, SpanScores
+from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
 from spandet.spans.diffusion import low_discrepancy, sampling_times
-from spandet.spans.flat import FlatSpans
-from spandet.spans.lookup import distinct, in_one_list
+from spandet.spans.flat import FlatSpans, distinct, in_one_list
 from spandet.spans.slot_matching import match_slots, overlapped, slot_costs
 from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts, slot_mask
-from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
-
-__all__ = ["PRESETS", "BoundaryDiffusion", "BoundaryDiffusionSettings"]
+from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
 
 _PROPOSAL_DIM = 128
 _NOWHERE = -1
@@ -83,6 +81,13 @@ class BoundaryDiffusion(Detector):
             self.span_head = SpanHead(dim=dim, out=labels, dropout=dropout)
         if settings.proposes:
             self.scorer = SpanScorer(dim=dim, inner=_PROPOSAL_DIM, dropout=dropout)
+        # Last, so that the others start with the same weights, whether there is one or not.
+        self.linker = FragmentLinker(dim=dim, dropout=dropout) if settings.fragments else None
+
+    @property
+    def links_fragments(self) -> bool:
+        """Is there a linker?"""
+        return self.linker is not None
 
     def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
         """Train on several noise levels of each sentence (algorithm 1)."""
@@ -91,7 +96,7 @@ class BoundaryDiffusion(Detector):
         slots = self._slots(words, gold, chance)
         proposed = None
         if self.scorer is not None:
-            scores: SpanScores = self.scorer(words)
+            scores: ProposalScores = self.scorer(words)
             losses["proposal"] = _weighted(scores.loss(gold), settings.proposal_weight)
             proposed, _ = scores.best(slots.mask.shape[1])
         spans = self._corrupted(words, gold, slots, proposed)
@@ -113,6 +118,9 @@ class BoundaryDiffusion(Detector):
                 shown.append(in_one_list(proposed, slots.mask))
             label = self._span_label_loss(words, distinct(shown), gold)
         losses["label"] = _weighted(label, settings.label_weight)
+        if self.linker is not None:
+            for name, loss in self.linker.losses(words, gold).items():
+                losses[name] = _weighted(loss, settings.link_weight)
         return losses
 
     def detect(
@@ -122,7 +130,8 @@ class BoundaryDiffusion(Detector):
         del keep_all  # every slot is carried to the end
         words, settings = _with_a_word(words), self.settings
         read = self.denoiser.read(words)
-        counts = self._counts(words, settings.eval_slots or settings.slots)
+        fixed = settings.eval_slots or settings.slots
+        counts = self._counts(words, fixed, settings.eval_slots_factor)
         luck, real = KeyedNoise(chance), slot_mask(counts).to(words.mask.device)
         walk, stage = self._started(words, real, luck.at(0, counts).to(real.device))
         trace, times = [stage], sampling_times(settings.first_level, settings.steps)
@@ -134,17 +143,20 @@ class BoundaryDiffusion(Detector):
                 fresh = luck.at(step, counts).to(real.device) if settings.eta else None
                 walk = self._renoised(walk, words, levels, fresh)
         legal = real & (walk.spans[..., 0] < walk.spans[..., 1])
-        spans = torch.where(legal[..., None], walk.spans, walk.spans.new_tensor([0, 1]))
+        # One that is turned inside out is empty, where it begins.
+        spans = torch.where(legal[..., None], walk.spans, walk.spans[..., :1].clamp(min=0))
         probs = self._label_logits(words, walk.slots, spans).softmax(dim=-1)
         if settings.score == "sum":
             probs = with_pointers(probs, walk.probs)
         trace[-1] = replace(trace[-1], label_probs=probs)
-        return SpanPredictions(spans, probs, legal, tuple(trace))
+        links = None if self.linker is None else self.linker(words, spans).links()
+        return SpanPredictions(spans, probs, legal, tuple(trace), links)
 
-    def _counts(self, words: WordFeatures, fixed: int | None) -> list[int]:
-        """Slots of each sentence."""
+    def _counts(self, words: WordFeatures, fixed: int | None, factor: float = 1.0) -> list[int]:
+        """Slots of each sentence, `factor` times as many as in training."""
         per_word, extra = self.settings.slots_per_word, self.settings.slots_extra
-        return slot_counts(words.lengths, fixed, per_word, extra)
+        some = fixed and max(1, round(factor * fixed))
+        return slot_counts(words.lengths, some, factor * per_word, round(factor * extra))
 
     def _slots(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Slots:
         settings = self.settings
@@ -156,7 +168,7 @@ class BoundaryDiffusion(Detector):
             copies=None if settings.expansion == "repeat" else settings.copies,
             levels=settings.levels,
         )
-        return slots.to(words.mask.device)
+        return moved(slots, words.mask.device)
 
     def _corrupted(
         self,

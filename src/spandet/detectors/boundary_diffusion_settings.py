@@ -2,19 +2,14 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Gt
 from pydantic import model_validator
 
-from spandet.config import Settings
+from spandet.config import Natural, Positive, Settings, Share, Weight
 from spandet.layers.boundary_pointers import PointerKind
 from spandet.layers.denoiser import DenoiserShape, SpanPooling, TimeCode
 from spandet.spans.coordinates import State
 from spandet.spans.diffusion import Schedule
-
-Share = Annotated[float, Interval(ge=0, le=1)]
-Weight = Annotated[float, Ge(0)]
-Positive = Annotated[int, Ge(1)]
-Natural = Annotated[int, Ge(0)]
 
 
 class BoundaryDiffusionSettings(Settings):
@@ -37,6 +32,8 @@ class BoundaryDiffusionSettings(Settings):
     """K: noisy spans per sentence in training; None: they follow its length."""
     eval_slots: Positive | None = None
     """K in prediction; None: as in training."""
+    eval_slots_factor: Annotated[float, Gt(0)] = 1.0
+    """K in prediction relative to K in training, whether fixed or by length; 0.5: half as many."""
     slots_per_word: Weight = 0.5
     """Slots for each word of a sentence, where their number follows its length."""
     slots_extra: Natural = 8
@@ -95,6 +92,9 @@ class BoundaryDiffusionSettings(Settings):
     proposal_weight: Weight = 1.0
     nil_weight: Weight | Literal["balanced"] = 1.0
     """Weight of slots without an entity; balanced: as much as all others of the sentence."""
+    fragments: bool = False
+    """Find discontinuous entities: slots find their fragments, and a linker puts these together."""
+    link_weight: Weight = 1.0
     auxiliary: bool = True
     """Train every layer of the span encoder, not only the last."""
 
@@ -117,6 +117,8 @@ class BoundaryDiffusionSettings(Settings):
             raise ValueError(f"steps must be at most levels ({self.levels}), got {self.steps}")
         if self.dim % self.heads:
             raise ValueError(f"dim must be a multiple of heads ({self.heads}), got {self.dim}")
+        if self.eval_slots is not None and self.eval_slots_factor != 1:
+            raise ValueError("give eval_slots or eval_slots_factor, not both")
         return self
 
     @property

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Ge, Gt
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from spandet.config import Settings
+from spandet.config import Settings, Share, Weight
 from spandet.detectors.base import Detector
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_view import SpanView
@@ -24,9 +24,6 @@ from spandet.spans.matching import Match, best_gold, pairwise_iou
 from spandet.spans.overlap import iou, signed_iou
 from spandet.spans.sampling import any_by_sentence, best_seeds, draw
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
-
-Share = Annotated[float, Interval(ge=0, le=1)]
-Weight = Annotated[float, Ge(0)]
 
 
 class LocateAndLabelSettings(Settings):

@@ -109,8 +109,7 @@ class ProposerRegressor(Detector):
         count = len(self.layers) if settings.eval_layers is None else settings.eval_layers
         states = self._states(words, min(count, len(self.layers)))
         said: Said = self.head(states[-1], words)
-        labels = said.label_logits.log_softmax(dim=-1)
-        promising = labels[..., 1:].amax(dim=-1).exp() > settings.emission * labels[..., 0].exp()
+        promising = self._promising(said)
         chosen = said.mask if keep_all else said.mask & promising  # p(span) ≤ 1: exact
         sentence, origin = chosen.nonzero(as_tuple=True)
         spans, span_probs = said.scores.where(chosen).best(settings.spans_per_proposal)
@@ -161,6 +160,11 @@ class ProposerRegressor(Detector):
         queries = words.features[:, :0]
         return Proposals(queries, queries[..., :2], self.first_labels(queries), words.mask[:, :0])
 
+    def _promising(self, said: Said) -> Bool[Tensor, "batch span"]:
+        """Whose likeliest label is sure enough against "no entity"?"""
+        probs = said.label_logits.softmax(dim=-1)
+        return probs[..., 1:].amax(dim=-1) > self.settings.emission * probs[..., 0]
+
     def _named(
         self,
         logits: Tensor,
@@ -186,10 +190,7 @@ class ProposerRegressor(Detector):
     ) -> Loss:
         """Name entities where they are, and what is pointed at in error "no entity"."""
         with torch.no_grad():
-            probs = said.label_logits.softmax(dim=-1)
-            emitted = said.mask & (
-                probs[..., 1:].amax(dim=-1) > self.settings.emission * probs[..., 0]
-            )
+            emitted = said.mask & self._promising(said)
             spans, _ = said.scores.where(emitted).best(1)
             sentence, origin = emitted.nonzero(as_tuple=True)
             right, proposal = (targets >= 0).nonzero(as_tuple=True)

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Interval, MultipleOf
+from annotated_types import Ge, Gt, MultipleOf
 from pydantic import model_validator
 
-from spandet.config import Settings
+from spandet.config import Natural, Settings, Share, Weight
 from spandet.layers.proposals import Query, Update
 from spandet.layers.pyramid import Message, Pool
 from spandet.layers.recurrent import Cell
@@ -13,10 +13,7 @@ from spandet.layers.set_loss import Reduction
 from spandet.layers.spatial_attention import Attention
 from spandet.spans.assignment import Matching, Rest
 
-Share = Annotated[float, Interval(ge=0, le=1)]
-Weight = Annotated[float, Ge(0)]
 Count = Annotated[int, Gt(0)]
-Natural = Annotated[int, Ge(0)]
 
 
 class ProposerRegressorSettings(Settings):

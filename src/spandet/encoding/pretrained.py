@@ -60,10 +60,12 @@ def _load(
     settings: TransformerSettings, source: str, make: Callable[..., Any], *, is_local: bool
 ) -> Pretrained:
     where = f"[encoder.transformer] {source}"
+    # Without a word on it, transformers would ask the user whether to run what the files bring.
+    safely: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
     try:
         with _quiet():
-            config = AutoConfig.from_pretrained(source, local_files_only=is_local)
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=is_local)
+            config = AutoConfig.from_pretrained(source, **safely)
+            tokenizer = AutoTokenizer.from_pretrained(source, **safely)
             _check(config, tokenizer, settings, where)
             model = _without_pooler(make, config)
     except (OSError, ValueError, KeyError, RuntimeError) as error:

@@ -1,15 +1,17 @@
 """A pretrained transformer over sub-word pieces, pooled to words."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
 from spandet.config import Settings
 from spandet.encoding.pieces import PieceBatch, PieceMaker
+from spandet.layers.exported import Exportable, Part
 
 Pooling = Literal["mean", "max", "first"]
 
@@ -42,7 +44,7 @@ class Contextual:
     """One vector per sentence: that of the first piece that it was read with."""
 
 
-class Transformer(nn.Module):
+class Transformer(Exportable):
     """Pieces → one vector per word and one per sentence."""
 
     def __init__(self, settings: TransformerSettings, model: nn.Module, dim: int) -> None:
@@ -54,15 +56,31 @@ class Transformer(nn.Module):
 
     def forward(self, batch: PieceBatch) -> Contextual:
         """Read all rows; a word's vector comes from the row that keeps its pieces."""
+        vectors = self.read(batch.ids, batch.mask).flatten(0, 1)
+        sentences = vectors[batch.heads * batch.ids.shape[1]]
+        pooled = pool(vectors[batch.places], batch.words, batch.firsts, self._pooling)
+        return Contextual(pooled, sentences)
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part(method="read")]
+
+    def read(
+        self, ids: Int[Tensor, "row piece"], mask: Bool[Tensor, "row piece"]
+    ) -> Float[Tensor, "row piece dim"]:
+        """One vector per piece: the mean of the last layers."""
         deep = self._layers > 1
         output: Any = self.model(
-            input_ids=batch.ids, attention_mask=batch.mask.long(), output_hidden_states=deep
+            input_ids=ids, attention_mask=mask.long(), output_hidden_states=deep
         )
-        layers = output.hidden_states[-self._layers :] if deep else (output.last_hidden_state,)
-        width = batch.ids.shape[1]
-        vectors = _mean_at([layer.flatten(0, 1) for layer in layers], batch.places)
-        sentences = _mean_at([layer.flatten(0, 1) for layer in layers], batch.heads * width)
-        return Contextual(pool(vectors, batch.words, batch.firsts, self._pooling), sentences)
+        if not deep:
+            last: Tensor = output.last_hidden_state
+            return last
+        layers: tuple[Tensor, ...] = output.hidden_states[-self._layers :]
+        total = layers[0]
+        for layer in layers[1:]:
+            total = total + layer
+        return total / len(layers)
 
 
 @dataclass(frozen=True)
@@ -78,15 +96,6 @@ class Pretrained:
         """Keep all but the weights."""
         self.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-
-
-def _mean_at(
-    layers: list[Float[Tensor, "place dim"]], places: Int[Tensor, " some"]
-) -> Float[Tensor, "some dim"]:
-    total = layers[0][places]
-    for layer in layers[1:]:
-        total = total + layer[places]
-    return total / len(layers) if len(layers) > 1 else total
 
 
 def pool(

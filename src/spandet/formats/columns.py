@@ -13,6 +13,7 @@ from spandet.formats.source import Source
 from spandet.text import WordRow
 
 _CELLS = re.compile("[^ ]+")
+_MOST_LINES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def sentences(
             if not lines:
                 first = number
             lines.append(line)
+            _check_length(lines, source, first)
         else:
             if damage is not None:
                 yield number, damage
@@ -73,6 +75,15 @@ def sentences(
             lines, damage = [], None
             if line.startswith(mark):
                 yield number, line
+
+
+def _check_length(lines: Sequence[str], source: Source, first: int) -> None:
+    """Stop before a sentence without an end fills the memory."""
+    if len(lines) > _MOST_LINES:
+        raise FormatError(
+            f"a sentence of more than {_MOST_LINES:,} lines, which is too long to read",
+            f"{source.name}:{first}",
+        )
 
 
 def _parsed(block: Block, parse: Callable[[Block], WordRow]) -> WordRow | FormatError:

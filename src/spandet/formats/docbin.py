@@ -102,7 +102,7 @@ def _document(doc: Doc, spans_key: str) -> Document:
     own = records.an_object(records.parse_json(ours) if isinstance(ours, str) else {}, _OURS)
     id_ = records.field(own, "id", str, None)
     metadata = records.field(own, "metadata", dict, {})
-    return Document(doc.text, entities, id_, metadata, tuple(_sentences(doc)))
+    return Document(doc.text, entities, id_, metadata, tuple(sentences_of(doc)))
 
 
 def _entities(doc: Doc, spans_key: str) -> Iterator[Entity[CharSpan]]:
@@ -132,7 +132,7 @@ def _spans_and_scores(doc: Doc, key: str) -> tuple[list[Span], list[Any]]:
     return [], []
 
 
-def _sentences(doc: Doc) -> Iterator[Sentence]:
+def sentences_of(doc: Doc) -> Iterator[Sentence]:
     """Its sentences without white space tokens; all of it, where spaCy was not asked for any."""
     parts: Iterable[Doc | Span] = doc.sents if doc.has_annotation("SENT_START") else [doc]
     for part in parts:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TextIO
 
 from spandet.errors import FormatError
 from spandet.formats.records import dump_json
-from spandet.formats.source import Source
+from spandet.formats.source import MOST_BYTES, Source, too_long
 
 _CHUNK_BYTES = 1 << 16
 _DECODER = json.JSONDecoder()
@@ -89,8 +89,10 @@ class _Window:
                 if end < len(self._text) or self._ended:  # else a number may go on
                     self._step_to(end)
                     return value
+            if len(self._text) - self._at > MOST_BYTES:
+                raise too_long("JSON value").at(f"{self._source.name}:{self.line}")
             self._read(size)
-            size *= 2
+            size = min(2 * size, MOST_BYTES)
 
     def _read(self, size: int) -> None:
         data = self._stream.read(size)

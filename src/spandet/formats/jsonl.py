@@ -29,6 +29,7 @@ from spandet.formats.records import (
 from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
 from spandet.text import CharSpan, Document, Entity, Sentence
+from spandet.text.plain import plain_entity
 
 
 def read(source: Source) -> Iterator[Parsed]:
@@ -57,7 +58,7 @@ def record_of(document: Document) -> dict[str, Any]:
     """The native record of a document: what a reader needs to rebuild it, and nothing empty."""
     record: dict[str, Any] = {} if document.id is None else {"id": document.id}
     record["text"] = document.text
-    record["entities"] = [_entity_record(entity) for entity in document.entities]
+    record["entities"] = [plain_entity(entity) for entity in document.entities]
     if document.own_sentences is not None:
         record["sentences"] = [_sentence_record(sentence) for sentence in document.own_sentences]
     if document.metadata:
@@ -116,19 +117,6 @@ def _words(pairs: list[Any], text: str) -> tuple[tuple[int, ...], tuple[str, ...
     for pair in pairs:
         a_span(CharSpan, *_pair(pair, "words"), len(text))
     raise AssertionError("one of these words is bad")
-
-
-def _entity_record(entity: Entity[CharSpan]) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "start": entity.span.start,
-        "end": entity.span.end,
-        "label": entity.label,
-    }
-    if entity.score is not None:
-        record["score"] = entity.score
-    if entity.fragments:
-        record["fragments"] = [[piece.start, piece.end] for piece in entity.fragments]
-    return record
 
 
 def _sentence_record(sentence: Sentence) -> dict[str, Any]:

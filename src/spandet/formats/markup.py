@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from spandet.errors import FormatError
 from spandet.formats.records import shown
-from spandet.formats.source import Source
+from spandet.formats.source import MOST_BYTES, Source, too_long
 from spandet.text import CharSpan
 
 _CHUNK_BYTES = 1 << 16
@@ -55,7 +55,8 @@ def read_tree(source: Source, root: str) -> Element:
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     for _ in feed(source, parser):
-        pass
+        if parser.CurrentByteIndex > MOST_BYTES:
+            raise too_long("document").at(source.name)
     tree = builder.close()
     check_root(tree.tag, root)
     return tree

@@ -20,6 +20,9 @@ T = TypeVar("T")
 STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 20
+MOST_BYTES = 1 << 26
+"""The longest record (64 MiB): a few kilobytes of gzip can hold a line that fills any memory."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,13 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str | FormatError]]:
         """Numbered lines without their line end; one that is not UTF-8 comes as its error."""
         with self.binary() as stream:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(
+                iter(lambda: stream.readline(MOST_BYTES + 1), b""), start=1
+            ):
+                if len(raw) > MOST_BYTES:
+                    _leave_line(stream, raw)
+                    yield number, too_long("line").at(f"{self.name}:{number}")
+                    continue
                 try:
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
@@ -80,8 +89,11 @@ class Source:
     def text(self, *, encoding: str = "utf-8-sig") -> str:
         """All of it, line ends as they are; "utf-8" keeps a byte order mark."""
         with self.binary() as stream:
+            data = stream.read(MOST_BYTES + 1)
+            if len(data) > MOST_BYTES:
+                raise too_long("text").at(self.name)
             try:
-                return stream.read().decode(encoding)
+                return data.decode(encoding)
             except UnicodeDecodeError as error:
                 raise _not_utf8(error).at(self.name) from error
 
@@ -96,6 +108,17 @@ class Source:
 Parsed = Document | FormatError
 """What a reader yields for a record: a document, or why there is none. A reader raises only when
 nothing after the damage can be read."""
+
+
+def too_long(what: str) -> FormatError:
+    """A record that does not end soon enough."""
+    return FormatError(f"a {what} of more than {MOST_BYTES >> 20} MiB, which is too long to read")
+
+
+def _leave_line(stream: BinaryIO, raw: bytes) -> None:
+    """Go to the end of a line without holding it."""
+    while raw and not raw.endswith(b"\n"):
+        raw = stream.readline(_CHUNK_BYTES)
 
 
 def _open(source: Source) -> BufferedReader:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count, islice, repeat
 
 from spandet.errors import UsageError
-from spandet.generation import bio, news
+from spandet.generation import bio, clinic, news
 from spandet.generation.grammar import Draft, Mark, Memory, Node, Phrase
 from spandet.generation.layout import Layout, spelled
 from spandet.generation.notation import Grammar, parse
@@ -28,13 +28,16 @@ class Domain(StrEnum):
     NEWS = "news"
     BIO = "bio"
     BOTH = "both"
+    CLINIC = "clinic"
+    """The only one with discontinuous entities."""
 
 
 def generate(sentences: int, *, seed: int = 0, domain: str = Domain.BOTH) -> Iterator[Document]:
     """Invented documents with nested entities, one at a time, with `sentences` sentences in all.
 
     A document depends on its id and the seed alone: asking for more sentences only adds to the end
-    (where a document may have been cut), and "both" takes turns between "news" and "bio".
+    (where a document may have been cut), and "both" takes turns between "news" and "bio". Entities
+    in pieces are found in "clinic" only.
 
     Raises:
         UsageError: a negative number of sentences, or an unknown domain.
@@ -76,7 +79,7 @@ class _Writer:
 
 @cache
 def _writer(domain: Domain) -> _Writer:
-    source = {Domain.NEWS: news, Domain.BIO: bio}[domain]
+    source = {Domain.NEWS: news, Domain.BIO: bio, Domain.CLINIC: clinic}[domain]
     return _Writer(domain, source.TOPICS, parse(source.GRAMMAR))
 
 
@@ -101,14 +104,16 @@ def _sentence(rule: Node, chance: Callable[[], float], memory: Memory) -> Phrase
             return Phrase(spelled(draft.words), tuple(draft.tags), tuple(marks))
 
 
-def _reading_order(mark: Mark) -> tuple[int, int, str]:
-    return mark.start, -mark.end, mark.label
+def _reading_order(mark: Mark) -> tuple[int, int, str, tuple[tuple[int, int], ...]]:
+    return mark.start, -mark.end, mark.label, mark.pieces
 
 
 def _fits(marks: Sequence[Mark]) -> bool:
     """Is every entity short and shallow enough? The marks come in reading order."""
     ends: list[int] = []  # of the entities around the present one
-    for start, end, _ in marks:
+    for start, end, _, pieces in marks:
+        if pieces:  # what lies in a gap is not inside
+            continue
         while ends and ends[-1] <= start:
             ends.pop()
         ends.append(end)

@@ -1,8 +1,9 @@
 """The grammar engine: a grammar is a graph of nodes that write into the draft of a sentence.
 
 `Words` and `Compound` write words; `Chain` and `Choice` join and choose; `Labelled` puts an entity
-around what its node writes; `Remembered` writes the same thing in the whole document and `Initials`
-its short form. `notation` builds such graphs from text.
+around what its node writes; `Fragment` marks a piece of entities that `Gathered` puts together;
+`Remembered` writes the same thing in the whole document and `Initials` its short form. `notation`
+builds such graphs from text.
 """
 
 # ruff: noqa: D102 (what calling a node does is what its class says)
@@ -22,6 +23,22 @@ class Mark(NamedTuple):
     start: int
     end: int
     label: str
+    pieces: tuple[tuple[int, int], ...] = ()
+    """Where the words of a discontinuous entity are, from left to right; empty for all others."""
+
+    def moved(self, by: int) -> Mark:
+        """The same on words that stand farther right."""
+        pieces = tuple((start + by, end + by) for start, end in self.pieces)
+        return Mark(self.start + by, self.end + by, self.label, pieces)
+
+
+class Piece(NamedTuple):
+    """Words of an entity that is still to be put together."""
+
+    key: tuple[str, str]
+    """Its label, and the letter that tells it from others with this label."""
+    start: int
+    end: int
 
 
 class Phrase(NamedTuple):
@@ -43,7 +60,7 @@ class Memory:
 class Draft:
     """A sentence in the making. All chance comes from `chance`, which draws from [0, 1)."""
 
-    __slots__ = ("chance", "marks", "memory", "tags", "words")
+    __slots__ = ("chance", "marks", "memory", "pieces", "tags", "words")
 
     def __init__(self, chance: Callable[[], float], memory: Memory) -> None:
         self.chance = chance
@@ -51,13 +68,14 @@ class Draft:
         self.words: list[str] = []
         self.tags: list[str] = []
         self.marks: list[Mark] = []
+        self.pieces: list[Piece] = []
 
     def add(self, phrase: Phrase) -> None:
         """Write a phrase at the end."""
         here = len(self.words)
         self.words += phrase.words
         self.tags += phrase.tags
-        self.marks += [Mark(start + here, end + here, label) for start, end, label in phrase.marks]
+        self.marks += [mark.moved(here) for mark in phrase.marks]
 
     def phrase(self) -> Phrase:
         """What was written."""
@@ -139,6 +157,38 @@ class Labelled:
         self.node(draft)
         end = len(draft.words)
         draft.marks += [Mark(start, end, label) for label in self.labels]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """What its node writes is a piece of one entity per letter."""
+
+    label: str
+    letters: str
+    node: Node
+
+    def __call__(self, draft: Draft) -> None:
+        start = len(draft.words)
+        self.node(draft)
+        end = len(draft.words)
+        draft.pieces += [Piece((self.label, letter), start, end) for letter in self.letters]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """Puts the pieces that its node writes together; letters mean nothing outside."""
+
+    node: Node
+
+    def __call__(self, draft: Draft) -> None:
+        outside, draft.pieces = draft.pieces, []
+        self.node(draft)
+        groups: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for key, start, end in sorted(draft.pieces, key=lambda piece: piece.start):
+            groups.setdefault(key, []).append((start, end))
+        for (label, _), own in groups.items():
+            draft.marks.append(Mark(own[0][0], own[-1][1], label, tuple(own)))
+        draft.pieces = outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)

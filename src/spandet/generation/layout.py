@@ -58,9 +58,12 @@ class Layout:
             starts.append(self._length + len(gap))
             self._length += len(gap) + len(word)
             gap = "" if word in _OPENING else " "
-        for start, end, label in marks:
-            span = CharSpan(starts[start], starts[end - 1] + len(words[end - 1]))
-            self._entities.append(Entity(span, label))
+        for start, end, label, pieces in marks:
+            spans = [
+                CharSpan(starts[first], starts[after - 1] + len(words[after - 1]))
+                for first, after in pieces or ((start, end),)
+            ]
+            self._entities.append(Entity.from_fragments(spans, label))
         self._sentences.append(Sentence(words, tuple(starts), tags))
 
     def document(self, name: str) -> Document:

@@ -8,18 +8,22 @@
     mayor =                             a rule: alternatives after bars, a number is a weight
         |3 <role mayor of <place {town-}/NNP>>
         | <person+role the mayor>       two labels on one span
+    pain =                              pieces with one letter are one discontinuous entity:
+        | <ill:a left> and <ill right <ill:a arm>>      "left … arm" and "right arm"
+        | <ill:ab arms> are <ill:a stiff> or <ill:b sore>    "arms … stiff" and "arms … sore"
     opening* =                          a starred rule does not repeat itself in a document
         | {mayor@hero} met {mayor@rival} on {weekday} .
 
 `{rule@key}` writes the same words wherever a document asks for that rule under that key, and
-`{^rule@key}` writes their initials. Function words, punctuation and digits know their tag, a
-capitalised word is a proper noun, and any other word stands in a `tag` line or brings its tag
-along: visit/VB.
+`{^rule@key}` writes their initials. The letters of pieces belong to the alternative that they stand
+in. Function words, punctuation and digits know their tag, a capitalised word is a proper noun, and
+any other word stands in a `tag` line or brings its tag along: visit/VB.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -27,7 +31,9 @@ from spandet.generation.grammar import (
     Chain,
     Choice,
     Compound,
+    Fragment,
     FreshChoice,
+    Gathered,
     Initials,
     Labelled,
     Letters,
@@ -70,7 +76,7 @@ _CLOSED_CLASS = {
     "VBN": "been",
     "CD": "one two three four five six seven eight nine ten",
 }
-_ITEM = re.compile(r"<[\w+]+|>|[^\s<>]+")
+_ITEM = re.compile(r"<[\w+:]+|>|[^\s<>]+")
 _REFERENCE = re.compile(r"\{(?P<initials>\^?)(?P<name>\w+)(?:@(?P<key>\w+))?\}")
 _TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z$]+)")
 _PIECE = re.compile(r"\{(?P<name>\w+-)\}|(?P<letters>[^{}]+)")
@@ -139,8 +145,20 @@ class _Parser:
         before, *bars = re.split(r"\|(\d*)", body)
         if before.strip() or not bars:
             raise self._error(f"the bar is missing before {body.strip()!r}")
-        nodes = [self._chain(iter(_ITEM.findall(bar))) for bar in bars[1::2]]
+        nodes = [self._alternative(_ITEM.findall(bar)) for bar in bars[1::2]]
         return nodes, [int(weight or 1) for weight in bars[::2]]
+
+    def _alternative(self, items: list[str]) -> Node:
+        letters = Counter(
+            (label, letter)
+            for label, _, own in (item[1:].partition(":") for item in items if item[0] == "<")
+            for letter in own
+        )
+        for (label, letter), count in letters.items():
+            if count < 2:
+                raise self._error(f"<{label}:{letter} is a single piece")
+        node = self._chain(iter(items))
+        return Gathered(node) if letters else node
 
     def _chain(self, items: Iterator[str], *, inside: str = "") -> Node:
         """What stands up to the end, or up to the bracket that closes `inside`."""
@@ -157,7 +175,9 @@ class _Parser:
 
     def _node(self, item: str, rest: Iterator[str]) -> Node:
         if item.startswith("<"):
-            return Labelled(tuple(item[1:].split("+")), self._chain(rest, inside=item))
+            label, _, letters = item[1:].partition(":")
+            node = self._chain(rest, inside=item)
+            return Fragment(label, letters, node) if letters else _labelled(label, node)
         reference = _REFERENCE.fullmatch(item)
         return self._word(item) if reference is None else self._referred(**reference.groupdict())
 
@@ -219,6 +239,10 @@ def _definitions(text: str) -> dict[str, str]:
             raise ValueError(f"rule {head!r} is defined twice")
         bodies[head] = bodies.get(head, "") + body
     return bodies
+
+
+def _labelled(labels: str, node: Node) -> Node:
+    return Labelled(tuple(labels.split("+")), node)
 
 
 def _joined(nodes: list[Node]) -> Node:

@@ -12,9 +12,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spandet.layers.boundary_pointers import BoundaryPointers, PointerKind, Pointers
+from spandet.layers.exported import Exportable, Part
 from spandet.layers.sinusoids import NumberEmbedding, sinusoids
 from spandet.layers.slot_layer import Keys, SlotLayer, hidden_from, near
-from spandet.spans.lookup import RangeMean, RowMaximum, at_words
+from spandet.spans.pooling import RangeMean, RowMaximum, at_words
 from spandet.tensors import WordFeatures
 
 SpanPooling = Literal["mean", "max", "ends", "mean+ends", "max+ends"]
@@ -46,10 +47,10 @@ class ReadWords:
 
     vectors: Float[Tensor, "batch word dim"]
     mask: Bool[Tensor, "batch word"]
-    padding: Float[Tensor, "batch 1 1 word"]
     inside: tuple[RangeMean | RowMaximum, ...]
     ends: tuple[Float[Tensor, "batch word dim"], ...]
-    keys: tuple[Keys | None, ...]
+    keys: tuple[Float[Tensor, "batch head word part"], ...]
+    """Keys and values in turn, for each layer that looks at words."""
     pointed: Float[Tensor, "batch word twice"]
 
 
@@ -61,7 +62,7 @@ class Denoised:
     pointers: Pointers
 
 
-class Denoiser(nn.Module):
+class Denoiser(Exportable):
     """f(x_t, S, t), section 4.2."""
 
     def __init__(self, shape: DenoiserShape, *, words_dim: int) -> None:
@@ -90,17 +91,31 @@ class Denoiser(nn.Module):
 
     def read(self, words: WordFeatures) -> ReadWords:
         """All that depends on the words alone."""
-        vectors = self.entry(words.features) * words.mask[..., None]
+        vectors, pointed, *rest = self.mapped(words.features, words.mask)
+        ends = () if self.ends is None else (rest.pop(0), rest.pop(0))
         tables: dict[str, type[RangeMean | RowMaximum]] = {"mean": RangeMean, "max": RowMaximum}
         return ReadWords(
             vectors,
             words.mask,
-            hidden_from(words.mask),
             tuple(table(vectors) for name, table in tables.items() if name in self.shape.pooling),
-            () if self.ends is None else self.ends(vectors).chunk(2, dim=-1),
-            tuple(layer.read(vectors) for layer in cast("Iterable[SlotLayer]", self.layers)),
-            self.pointers.read(vectors),
+            ends,
+            tuple(rest),
+            pointed,
         )
+
+    def parts(self) -> Iterable[Part]:
+        """Reading the words, and a whole step."""
+        return [Part(method="mapped"), Part(method="refine", fixed=(False,))]
+
+    def mapped(
+        self, words: Float[Tensor, "batch word words_dim"], mask: Bool[Tensor, "batch word"]
+    ) -> tuple[Tensor, ...]:
+        """The words' vectors, as the pointers see them, as ends; keys and values of each layer."""
+        vectors = self.entry(words) * mask[..., None]
+        ends = () if self.ends is None else self.ends(vectors).chunk(2, dim=-1)
+        keys = [layer.read(vectors) for layer in cast("Iterable[SlotLayer]", self.layers)]
+        flat = [tensor for own in keys if own is not None for tensor in (own.keys, own.values)]
+        return vectors, self.pointers.read(vectors), *ends, *flat
 
     def forward(
         self,
@@ -121,22 +136,40 @@ class Denoiser(nn.Module):
             mask: Slots that are real.
             every_layer: For losses on the way.
         """
-        draws = levels.shape[1]
-        own = spans.shape[1] // draws
-        others = mask.reshape(-1, own)
-        places = near(spans, words.mask.shape[1], self.shape.reach)
-        codes = self.codes(torch.arange(own, device=spans.device)) if self.codes else None
-        time = self._time(levels).repeat_interleave(own, dim=1)
         slots = self.dropout(self._pooled(words, spans))
+        seen = (words.mask, words.pointed, *words.keys)
+        said = self.refine(every_layer, slots, spans, levels, mask, *seen)
+        triples = zip(said[::3], said[1::3], said[2::3], strict=True)
+        return tuple(Denoised(slots, Pointers(first, last)) for slots, first, last in triples)
+
+    def refine(
+        self,
+        every_layer: bool,
+        slots: Float[Tensor, "batch span dim"],
+        spans: Int[Tensor, "batch span 2"],
+        levels: Int[Tensor, "batch draw"],
+        mask: Bool[Tensor, "batch span"],
+        words_mask: Bool[Tensor, "batch word"],
+        pointed: Float[Tensor, "batch word twice"],
+        *keys: Float[Tensor, "batch head word part"],
+    ) -> tuple[Tensor, ...]:
+        """Pooled slots through all layers: slots and logits of both pointers, for each output."""
+        own = spans.shape[1] // levels.shape[1]
+        others = mask.reshape(-1, own)
+        places = near(spans, words_mask.shape[1], self.shape.reach)
+        codes = self.codes(torch.arange(own, device=spans.device)) if self.codes else None
+        time = self._time(levels)[:, :, None].expand(-1, -1, own, -1).flatten(1, 2)
         if self.shape.time_first:
             slots = slots + time
-        outputs = []
-        for number, layer in enumerate(self.layers, start=1):
-            slots = layer(slots, codes, others, words.keys[number - 1], places, words.padding)
-            if every_layer or number == len(self.layers):
+        padding = hidden_from(words_mask)
+        outputs: list[Tensor] = []
+        for number, layer in enumerate(self.layers):
+            words = Keys(*keys[2 * number : 2 * number + 2]) if keys else None
+            slots = layer(slots, codes, others, words, places, padding)
+            if every_layer or number == len(self.layers) - 1:
                 told = slots if self.shape.time_first else slots + time
-                pointers = self.pointers(told, words.pointed, places, words.mask)
-                outputs.append(Denoised(told, pointers))
+                pointers: Pointers = self.pointers(told, pointed, places, words_mask)
+                outputs += [told, pointers.first_logits, pointers.last_logits]
         return tuple(outputs)
 
     def _time(self, levels: Int[Tensor, "batch draw"]) -> Float[Tensor, "batch draw dim"]:

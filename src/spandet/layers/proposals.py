@@ -1,13 +1,15 @@
 """Proposals, where they come from, and one round of refining them (sections 3.2 and 3.3)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spandet.layers.cells import Cells
+from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.spatial_attention import Attended, SpatialAttention
 
@@ -34,7 +36,7 @@ class Guesses:
     soft_spans: Float[Tensor, "item 2"]
 
 
-class ProposalFusion(nn.Module):
+class ProposalFusion(Exportable):
     """One guess per word, out of all cells of the pyramid that see it (eqs. 8-10)."""
 
     def __init__(self, *, dim: int, query: Query, dropout: float) -> None:
@@ -51,18 +53,32 @@ class ProposalFusion(nn.Module):
         cells: Cells,
     ) -> Guesses:
         """Mix boundaries, and features, of the cells that see each word."""
-        all_cells = torch.cat(features)
         spans = torch.cat([level.spans for level in cells.levels])
-        cover = cells.covering.clamp(min=0)  # item cover
-        scores = self.scores(all_cells)[cover]
-        scores = scores.masked_fill((cells.covering < 0)[..., None], -torch.inf)
+        base = words if self.query == "mixed" else features[0]
+        return Guesses(*self.mix(base, torch.cat(features), spans, cells.covering))
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part(method="mix")]
+
+    def mix(
+        self,
+        base: Float[Tensor, "item dim"],
+        cells: Float[Tensor, "cell dim"],
+        spans: Float[Tensor, "cell 2"],
+        covering: Int[Tensor, "item cover"],
+    ) -> tuple[Float[Tensor, "item dim"], Float[Tensor, "item 2"]]:
+        """Queries and places, from the words or the lowest cells and from all that cover them."""
+        cover = covering.clamp(min=0)  # item cover
+        scores = self.scores(cells)[cover]
+        scores = scores.masked_fill((covering < 0)[..., None], -torch.inf)
         shares = scores.softmax(dim=1)  # item cover 2: eq. 9, for start and for end
         places = (shares.float() * spans[cover]).sum(dim=1)  # half precision cannot count words
         if self.norm is None:
-            return Guesses(features[0], places)
-        weights = shares.mean(dim=-1).to(all_cells.dtype)
-        mixed = torch.einsum("ic,icd->id", weights, all_cells[cover])
-        return Guesses(self.norm(words + self.dropout(mixed)), places)
+            return base, places
+        weights = shares.mean(dim=-1).to(cells.dtype)
+        mixed = torch.einsum("ic,icd->id", weights, cells[cover])
+        return self.norm(base + self.dropout(mixed)), places
 
 
 class CellProposals(nn.Module):
@@ -127,7 +143,7 @@ class FeedForwardUpdate(nn.Module):
         return finished
 
 
-class RegressorLayer(nn.Module):
+class RegressorLayer(Exportable):
     """One round: proposals look at each other, then move, change, and are named anew."""
 
     def __init__(
@@ -151,13 +167,25 @@ class RegressorLayer(nn.Module):
 
     def forward(self, proposals: Proposals) -> Proposals:
         """Section 3.3, from eq. 11 to eq. 20."""
-        queries = proposals.queries
+        old, mask = proposals, proposals.mask
+        return Proposals(*self.refine(old.queries, old.soft_spans, old.label_logits, mask), mask)
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part(method="refine")]
+
+    def refine(
+        self,
+        queries: Float[Tensor, "batch span dim"],
+        soft_spans: Float[Tensor, "batch span 2"],
+        logits: Float[Tensor, "batch span label"],
+        mask: Bool[Tensor, "batch span"],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """New queries, places and logits of labels."""
         if self.categories is not None:  # eq. 11
-            queries = queries + proposals.label_logits.softmax(dim=-1) @ self.categories
-        attended: Attended = self.attention(queries, proposals.soft_spans, proposals.mask)
+            queries = queries + logits.softmax(dim=-1) @ self.categories
+        attended: Attended = self.attention(queries, soft_spans, mask)
         queries = self.update(queries, attended.values)
-        logits = proposals.label_logits
         if self.label_change is not None:  # eq. 20
             logits = logits + self.label_change(queries)
-        moved = attended.soft_spans if self.move else proposals.soft_spans
-        return replace(proposals, queries=queries, soft_spans=moved, label_logits=logits)
+        return queries, attended.soft_spans if self.move else soft_spans, logits

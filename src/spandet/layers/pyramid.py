@@ -1,14 +1,15 @@
 """A pyramid of features over windows of words, read upwards and downwards (section 3.2)."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spandet.layers.cells import Cells, Level
+from spandet.layers.exported import Exportable, Part
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences
 
@@ -30,7 +31,18 @@ class RecurrentBlock(nn.Module):
         self, cells: Float[Tensor, "cell dim"], sequences: Sequences
     ) -> Float[Tensor, "cell dim"]:
         """Every cell, having read its neighbours."""
-        read = self.net(self.dropout(self.norm(cells)), sequences)
+        grid = sequences.on_grid()
+        return self.on_grid(cells, grid.mirror, grid.take, grid.give)
+
+    def on_grid(
+        self,
+        cells: Float[Tensor, "cell dim"],
+        mirror: Int[Tensor, " cell"],
+        take: Int[Tensor, "step sequence"],
+        give: Int[Tensor, " cell"],
+    ) -> Float[Tensor, "cell dim"]:
+        """The same for sequences on a grid, whose tensors are named as in `Sequences`."""
+        read = self.net.on_grid(self.dropout(self.norm(cells)), mirror, take, give)
         result: Tensor = self.dropout(self.out(read))
         return result
 
@@ -44,7 +56,13 @@ class Upwards(nn.Module):
 
     def forward(self, below: Float[Tensor, "below dim"], level: Level) -> Float[Tensor, "cell dim"]:
         """One vector for every cell of the level above."""
-        return F.gelu(self.map(below[level.below].flatten(1)))
+        return self.mixed(below, level.below)
+
+    def mixed(
+        self, below: Float[Tensor, "below dim"], parts: Int[Tensor, "cell kernel"]
+    ) -> Float[Tensor, "cell dim"]:
+        """The same, given which cells below each cell is made of."""
+        return F.gelu(self.map(below[parts].flatten(1)))
 
 
 class Downwards(nn.Module):
@@ -65,12 +83,21 @@ class Downwards(nn.Module):
             level: The upper level.
             below: The features of the level below.
         """
-        parts = self.map(cells).view(-1, below.shape[1])
-        told = self.bias + torch.zeros_like(below).index_add(0, level.below.flatten(), parts)
+        return self.spread(cells, level.below, below)
+
+    def spread(
+        self,
+        cells: Float[Tensor, "cell inputs"],
+        parts: Int[Tensor, "cell kernel"],
+        below: Float[Tensor, "below dim"],
+    ) -> Float[Tensor, "below dim"]:
+        """The same, given which cells below each cell is made of."""
+        said = self.map(cells).view(-1, below.shape[1])
+        told = self.bias + torch.zeros_like(below).index_add(0, parts.flatten(), said)
         return F.gelu(told)
 
 
-class FeaturePyramid(nn.Module):
+class FeaturePyramid(Exportable):
     """Forward blocks from words to wide windows, backward blocks the way down again.
 
     Everything is a flat list of real cells, so there is no padding that could leak.
@@ -107,15 +134,38 @@ class FeaturePyramid(nn.Module):
         self, words: Float[Tensor, "item dim"], cells: Cells
     ) -> tuple[Float[Tensor, "cell dim"], ...]:
         """The features of the cells of each level, the lowest first."""
-        features: list[Tensor] = []
-        arriving = words
+        features = [words]
         for number, level in enumerate(cells.levels):
-            if number:
-                arriving = self.upwards[number - 1](features[-1], level)
-            features.append(self.upward_blocks[number](arriving, level.sequences))
+            grid = level.sequences.on_grid()
+            own = self.rise(number, features[-1], level.below, grid.mirror, grid.take, grid.give)
+            features.append(own)
         if self.backward_blocks is None:
-            return tuple(features)
-        return self._downwards(words, features, cells.levels)
+            return tuple(features[1:])
+        return self._downwards(words, features[1:], cells.levels)
+
+    def parts(self) -> Iterable[Part]:
+        """Each level on the way up and on the way down."""
+        levels = range(len(self.upward_blocks))
+        yield from (Part(method="rise", fixed=(number,)) for number in levels)
+        if self.backward_blocks is not None:
+            yield from (Part(method="sink", fixed=(number,)) for number in levels)
+            yield from (Part(method="tell", fixed=(number,)) for number in levels[1:])
+
+    def rise(
+        self,
+        number: int,
+        below: Float[Tensor, "below dim"],
+        parts: Int[Tensor, "cell kernel"],
+        mirror: Int[Tensor, " cell"],
+        take: Int[Tensor, "step sequence"],
+        give: Int[Tensor, " cell"],
+    ) -> Float[Tensor, "cell dim"]:
+        """The features of a level on the way up; the lowest is made of words."""
+        arriving = below
+        if number:
+            arriving = cast("Upwards", self.upwards[number - 1]).mixed(below, parts)
+        block = cast("RecurrentBlock", self.upward_blocks[number])
+        return block.on_grid(arriving, mirror, take, give)
 
     def _downwards(
         self, words: Tensor, features: Sequence[Tensor], levels: Sequence[Level]
@@ -124,16 +174,50 @@ class FeaturePyramid(nn.Module):
         finished: list[Tensor] = []
         told = features[-1]  # the top has nobody above: it listens to itself
         for number in reversed(range(len(levels))):
-            level, own = levels[number], features[number]
-            merged = torch.cat([own, self.backward_blocks[number](told, level.sequences)], dim=1)
-            mixed = self.dropout(self.merge[number](merged))
-            finished.append(self.norms[number](self._pooled(words, level) + mixed))
+            level, grid = levels[number], levels[number].sequences.on_grid()
+            done, merged = self.sink(
+                number,
+                self._pooled(words, level),
+                features[number],
+                told,
+                grid.mirror,
+                grid.take,
+                grid.give,
+            )
+            finished.append(done)
             if number:
                 below, source = levels[number - 1], features[number - 1]
-                sent = finished[-1] if self.message == "finished" else merged
-                told = self.downwards[number - 1](sent, level, source)
+                sent = done if self.message == "finished" else merged
+                told = self.tell(number, sent, level.below, source)
                 told = torch.where(below.has_above[:, None], told, source)
         return tuple(reversed(finished))
+
+    def sink(
+        self,
+        number: int,
+        pooled: Float[Tensor, "cell dim"],
+        own: Float[Tensor, "cell dim"],
+        told: Float[Tensor, "cell dim"],
+        mirror: Int[Tensor, " cell"],
+        take: Int[Tensor, "step sequence"],
+        give: Int[Tensor, " cell"],
+    ) -> tuple[Float[Tensor, "cell dim"], Float[Tensor, "cell twice"]]:
+        """The finished features of a level on the way down, and what they are made from."""
+        assert self.backward_blocks is not None  # noqa: S101 (asked only where there are some)
+        block = cast("RecurrentBlock", self.backward_blocks[number])
+        merged = torch.cat([own, block.on_grid(told, mirror, take, give)], dim=1)
+        mixed = self.dropout(self.merge[number](merged))
+        return self.norms[number](pooled + mixed), merged
+
+    def tell(
+        self,
+        number: int,
+        sent: Float[Tensor, "cell inputs"],
+        parts: Int[Tensor, "cell kernel"],
+        below: Float[Tensor, "below dim"],
+    ) -> Float[Tensor, "below dim"]:
+        """What a level says to the cells of the level below."""
+        return cast("Downwards", self.downwards[number - 1]).spread(sent, parts, below)
 
     def _pooled(self, words: Tensor, level: Level) -> Tensor:
         windows = words[level.words]

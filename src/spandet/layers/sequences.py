@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from spandet.tensors import moved
+
 
 @dataclass(frozen=True)
 class Sequences:
@@ -28,6 +30,12 @@ class Sequences:
         """The sequence of each item."""
         numbers = torch.arange(len(self.lengths), device=self.lengths.device)
         return numbers.repeat_interleave(self.lengths)
+
+    def on_grid(self) -> "Sequences":
+        """The same sequences as a padded grid."""
+        if self.batch_sizes is None:
+            return self
+        return moved(padded(self.lengths.tolist()), self.lengths.device)
 
 
 def padded(lengths: Sequence[int]) -> Sequences:

@@ -1,12 +1,16 @@
 """A two-layer head on spans that maps every word once, not once per span."""
 
+from collections.abc import Iterable
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from spandet.layers.exported import Exportable, Part
 
 INIT_STD = 0.02
 
 
-class SpanHead(nn.Module):
+class SpanHead(Exportable):
     """Linear([inside; left word; right word]) → GELU → Linear.
 
     The first map is split into three: the parts for the two boundary words are computed per word
@@ -27,6 +31,10 @@ class SpanHead(nn.Module):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.normal_(parameter, std=INIT_STD)
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part()]
 
     def forward(
         self,

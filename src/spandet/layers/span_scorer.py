@@ -1,5 +1,6 @@
 """A cheap look at all spans of a sentence: how likely is each of them an entity?"""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -7,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.layers.exported import Exportable, Part
 from spandet.tensors import GoldSpans, Loss, WordFeatures
 
 _RARE = -4.0
@@ -16,7 +18,7 @@ _WIDEST = 32
 
 
 @dataclass(frozen=True)
-class SpanScores:
+class ProposalScores:
     """Scores by first and last word; −inf where there is no such span."""
 
     logits: Float[Tensor, "batch first last"]
@@ -48,7 +50,7 @@ class SpanScores:
         return Loss((wrong * real).sum(), words.to(wrong.dtype))
 
 
-class SpanScorer(nn.Module):
+class SpanScorer(Exportable):
     """A biaffine map of the first and the last word, and a weight for the width."""
 
     def __init__(self, *, dim: int, inner: int, dropout: float) -> None:
@@ -59,16 +61,27 @@ class SpanScorer(nn.Module):
         self.dropout = nn.Dropout(dropout)
         nn.init.constant_(self.alone.bias, _RARE / 2)
 
-    def forward(self, words: WordFeatures) -> SpanScores:
+    def forward(self, words: WordFeatures) -> ProposalScores:
         """Scores of all spans."""
-        seen = self.dropout(words.features)
+        return ProposalScores(self.score(words.features, words.mask))
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part(method="score")]
+
+    def score(
+        self, features: Float[Tensor, "batch word dim"], mask: Bool[Tensor, "batch word"]
+    ) -> Float[Tensor, "batch first last"]:
+        """The same as one tensor."""
+        seen = self.dropout(features)
         first, last = F.gelu(self.first(seen)), F.gelu(self.last(seen))
         of_first, of_last = self.alone(seen).unbind(dim=-1)
         logits = first @ last.transpose(1, 2) / first.shape[-1] ** 0.5
         place = torch.arange(seen.shape[1], device=seen.device)
         width = self.widths[(place - place[:, None]).clamp(0, _WIDEST - 1)]
         logits = logits + of_first[:, :, None] + of_last[:, None] + width
-        return SpanScores(logits.masked_fill(~_real(words.mask), -torch.inf))
+        scores: Tensor = logits.masked_fill(~_real(mask), -torch.inf)
+        return scores
 
 
 def _real(mask: Bool[Tensor, "batch word"]) -> Bool[Tensor, "batch first last"]:

@@ -33,7 +33,8 @@ class SpanView:
             whole: Shown to the head instead of the sentence's vector.
         """
         base = spans.sentence * self._row
-        return self._apply(head, spans, base + spans.starts, base + spans.ends - 1, whole)
+        last = torch.maximum(spans.ends - 1, spans.starts)  # an empty span is the word at its place
+        return self._apply(head, spans, base + spans.starts, base + last, whole)
 
     def outer(self, head: SpanHead, spans: FlatSpans) -> Float[Tensor, "span out"]:
         """A head that looks at the words just before and just after a span."""

@@ -1,5 +1,7 @@
 """Who answers for which entity: a set of proposals against a set of gold entities."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -30,12 +32,11 @@ def assign(
             proposals the least there is.
         rest: A proposal that is left takes the cheapest of all entities and none, or always none.
     """
-    second = none_costs
+    second, goes_to = none_costs, np.full(len(costs), -1)
     if rest == "greedy" and costs.shape[1]:
-        second = np.minimum(none_costs, costs.min(axis=1))
-    goes_to = np.full(len(costs), -1)
-    if rest == "greedy" and costs.shape[1]:
-        goes_to = np.where(costs.min(axis=1) < none_costs, costs.argmin(axis=1), -1)
+        cheapest = costs.min(axis=1)
+        second = np.minimum(none_costs, cheapest)
+        goes_to = np.where(cheapest < none_costs, costs.argmin(axis=1), -1)
     pairs = linear_sum_assignment(costs - second[:, None] if matching == "relative" else costs)
     goes_to[pairs[0]] = pairs[1]
     return goes_to
@@ -51,16 +52,41 @@ def assign_batch(
     rest: Rest,
 ) -> Int[Tensor, "batch span"]:
     """`assign` for each sentence; entities that `gold` leaves out are nobody's."""
-    table = torch.nan_to_num(costs.detach().float(), nan=_NEVER, posinf=_NEVER).cpu().numpy()
-    none = torch.nan_to_num(none_costs.detach().float(), nan=_NEVER, posinf=_NEVER).cpu().numpy()
+    solve = partial(assign, matching=matching, rest=rest)
+    return by_sentence(solve, spans, gold, costs, none_costs)
+
+
+def by_sentence(
+    solve: Callable[..., Int[np.ndarray, " own"]],
+    spans: Bool[Tensor, "batch span"],
+    gold: Bool[Tensor, "batch gold"],
+    costs: Float[Tensor, "batch span gold"],
+    *more: Float[Tensor, "batch span"],
+) -> Int[Tensor, "batch span"]:
+    """Solve each sentence by itself: the entity of each span, -1 for none.
+
+    Args:
+        solve: Called with the costs of a sentence's own spans and entities, and with `more` of its
+            spans; says which of these entities each of these spans goes to, -1 for none.
+        spans: Those that take part.
+        gold: Entities that take part.
+        costs: Of every pair; what is no number costs more than anything else.
+        more: Other costs of spans.
+    """
+    table, *others = (_finite(values) for values in (costs, *more))
     real, wanted = spans.cpu().numpy(), gold.cpu().numpy()
     goes_to = np.full(real.shape, -1)
     for row in range(len(real)):
-        columns = wanted[row].nonzero()[0]
-        own = table[row][real[row]][:, columns]
-        found = assign(own, none[row][real[row]], matching=matching, rest=rest)
-        goes_to[row, real[row]] = np.where(found < 0, -1, columns[found] if len(columns) else -1)
+        own, columns = real[row].nonzero()[0], wanted[row].nonzero()[0]
+        if len(own) and len(columns):
+            found = solve(table[row][np.ix_(own, columns)], *(other[row][own] for other in others))
+            goes_to[row, own] = np.where(found < 0, -1, columns[found])
     return torch.from_numpy(goes_to).to(costs.device)
+
+
+def _finite(costs: Float[Tensor, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    numbers = torch.nan_to_num(costs.detach().float(), nan=_NEVER, posinf=_NEVER)
+    return numbers.cpu().numpy()
 
 
 def nearest(

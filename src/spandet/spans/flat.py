@@ -64,3 +64,22 @@ def to_rows(
     rows[sentence, column] = values
     mask = torch.arange(most, device=sentence.device) < counts[:, None]
     return rows, mask
+
+
+def in_one_list(
+    spans: Int[Tensor, "batch span 2"], mask: Bool[Tensor, "batch span"] | None = None
+) -> FlatSpans:
+    """Spans in rows, one row after another; with a mask, only the real ones."""
+    rows = torch.arange(len(spans), device=spans.device)
+    flat = FlatSpans(rows.repeat_interleave(spans.shape[1]), spans.flatten(0, 1))
+    return flat if mask is None else flat.where(mask.flatten())
+
+
+def distinct(parts: Sequence[FlatSpans]) -> FlatSpans:
+    """Every span of every sentence once, in order."""
+    starts, ends = torch.cat([part.spans for part in parts]).unbind(dim=1)
+    size = 1 + int(ends.max()) if len(ends) else 1
+    sentence = torch.cat([part.sentence for part in parts])
+    keys: Tensor = torch.unique((sentence * size + starts) * size + ends)
+    spans = torch.stack([keys // size % size, keys % size], dim=1)
+    return FlatSpans(keys // size // size, spans)

@@ -1,10 +1,11 @@
-"""Maxima over spans in O(words · log words): never a span × word mask."""
+"""Vectors of spans, by look-ups in tables made once per sentence: never a span × word mask."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
-from spandet.spans.flat import FlatSpans
+from spandet.spans.flat import FlatSpans, in_one_list
 
 
 class RangeMaximum:
@@ -29,10 +30,42 @@ class RangeMaximum:
         self._levels = len(levels)
 
     def inside(self, spans: FlatSpans) -> Float[Tensor, "span dim"]:
-        """The maximum over the words of each span."""
+        """The maximum over the words of each span; an empty one counts as the word at its place."""
         lengths = spans.ends - spans.starts
         # frexp gives the exponent exactly, where a logarithm could round 8 down to 2.999…
         level = (torch.frexp(lengths.double()).exponent - 1).clamp(0, self._levels - 1).long()
         base = level * self._level_size + spans.sentence * self._words
-        right = spans.ends - (1 << level)
+        right = torch.maximum(spans.ends - (1 << level), spans.starts)
         return torch.maximum(self._table[base + spans.starts], self._table[base + right])
+
+
+class RangeMean:
+    """Means of word vectors over any span, from running sums: two look-ups each."""
+
+    def __init__(self, features: Float[Tensor, "batch word dim"]) -> None:
+        self._sums = F.pad(features.cumsum(dim=1), (0, 0, 1, 0))  # batch word+1 dim
+
+    def inside(self, spans: Int[Tensor, "batch span 2"]) -> Float[Tensor, "batch span dim"]:
+        """The mean over the words of each span."""
+        starts, ends = spans.unbind(dim=-1)
+        total = at_words(self._sums, ends) - at_words(self._sums, starts)
+        return total / (ends - starts).clamp(min=1)[..., None]
+
+
+class RowMaximum:
+    """Maxima of word vectors over any span."""
+
+    def __init__(self, features: Float[Tensor, "batch word dim"]) -> None:
+        self._table = RangeMaximum(features, features.shape[1])
+
+    def inside(self, spans: Int[Tensor, "batch span 2"]) -> Float[Tensor, "batch span dim"]:
+        """The maximum over the words of each span."""
+        return self._table.inside(in_one_list(spans)).view(*spans.shape[:2], -1)
+
+
+def at_words(
+    features: Float[Tensor, "batch word dim"], index: Int[Tensor, "batch span"]
+) -> Float[Tensor, "batch span dim"]:
+    """The vector of one word for each span."""
+    rows = torch.arange(len(features), device=features.device)[:, None]
+    return features[rows, index]

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from spandet.spans.assignment import assign, by_sentence
 from spandet.spans.overlap import iou
 from spandet.tensors import GoldSpans
 
@@ -42,17 +42,15 @@ def match_slots(
         per_entity: How many slots may share an entity; None: as many as it takes for all slots to
             have one, as evenly as possible.
     """
-    table, goes_to = costs.detach().float().cpu().numpy(), np.full(costs.shape[:2], -1)
-    slots, entities = free.cpu().numpy(), gold.cpu().numpy()
-    for row in range(len(table)):
-        own, columns = slots[row].nonzero()[0], entities[row].nonzero()[0]
-        if not len(own) or not len(columns):
-            continue
-        many = len(own) if per_entity is None else per_entity * len(columns)
-        columns = np.resize(columns, many)  # again and again, in turn
-        left, right = linear_sum_assignment(table[row][np.ix_(own, columns)])
-        goes_to[row, own[left]] = columns[right]
-    return torch.from_numpy(goes_to).to(costs.device)
+
+    def solve(own: Float[np.ndarray, "slot entity"]) -> Int[np.ndarray, " slot"]:
+        slots, entities = own.shape
+        many = slots if per_entity is None else per_entity * entities
+        columns = np.resize(np.arange(entities), many)  # again and again, in turn
+        found = assign(own[:, columns], np.zeros(slots), matching="raw", rest="none")
+        return np.where(found < 0, -1, columns[found])
+
+    return by_sentence(solve, free, gold, costs)
 
 
 def overlapped(

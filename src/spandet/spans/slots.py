@@ -33,17 +33,6 @@ class Slots:
     levels: Int[Tensor, "batch draw"]
     mask: Bool[Tensor, "batch span"]
 
-    def to(self, device: torch.device) -> "Slots":
-        """The same on another device."""
-        return Slots(
-            self.origin.to(device),
-            self.fill.to(device),
-            self.random.to(device),
-            self.noise.to(device),
-            self.levels.to(device),
-            self.mask.to(device),
-        )
-
 
 def slot_counts(
     lengths: Int[Tensor, " batch"], fixed: int | None, per_word: float, extra: int

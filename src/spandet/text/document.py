@@ -11,6 +11,7 @@ from typing import Any
 
 from spandet.errors import FormatError
 from spandet.text.entity import Entity
+from spandet.text.plain import plain_document
 from spandet.text.sentence import Sentence
 from spandet.text.spans import CharSpan, WordSpan
 
@@ -57,6 +58,10 @@ class Document:
     def text_of(self, entity: Entity[CharSpan]) -> str:
         """The words of an entity as they stand in the text; a gap is shown as " … "."""
         return " … ".join(self.text[piece.start : piece.end] for piece in entity.pieces)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Id, text and entities as plain values (see `spandet.text.plain`)."""
+        return plain_document(self)
 
     @classmethod
     def from_rows(

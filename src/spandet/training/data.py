@@ -97,8 +97,12 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def learnable(split: Split) -> Split:
+def learnable(split: Split, *, fragments: bool = False) -> Split:
     """The split with only those entities that are a run of whole words of one sentence.
+
+    Args:
+        split: What there is.
+        fragments: Discontinuous entities can be learnt, too, if their pieces are such runs.
 
     Raises:
         UsageError: nothing is left to learn from.
@@ -108,7 +112,7 @@ def learnable(split: Split) -> Split:
     cut, gaps = 0, 0
     documents = []
     for document in split.documents:
-        whole = tuple(entity for entity in document.entities if not entity.fragments)
+        whole = tuple(e for e in document.entities if fragments or not e.fragments)
         gaps += len(document.entities) - len(whole)
         # Sentences are named, so that raw text is not split again for each look at it.
         aligned = _aligned(replace(document, entities=whole, own_sentences=document.sentences))

@@ -17,7 +17,7 @@ from torch import Generator
 from spandet.encoding import EncoderBatch
 from spandet.errors import ConfigError
 from spandet.recognizer import Recognizer
-from spandet.tensors import GoldSpans
+from spandet.tensors import GoldSpans, moved
 from spandet.training.checkpoint import Learner
 from spandet.training.objective import BatchLoss, Objective, over_processes
 from spandet.training.optimizer import build_optimizer, set_learning_rates
@@ -101,8 +101,7 @@ class Engine:
     ) -> BatchLoss:
         """The loss of this process's part, divided by the counts of all processes."""
         device = self.device
-        on_device = GoldSpans(gold.spans.to(device), gold.labels.to(device), gold.mask.to(device))
-        losses = self._objective(batch.to(device), on_device, chance)
+        losses = self._objective(batch.to(device), moved(gold, device), chance)
         return over_processes(losses, self._accelerator, counted=counted, ending=ending)
 
     def backward(self, loss: BatchLoss, *, share: float) -> None:

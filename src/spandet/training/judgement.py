@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spandet.evaluation import Score, evaluate
-from spandet.recognizer import best_threshold
 from spandet.text import Document
 from spandet.training.state import DevScore
+from spandet.tuning import best_threshold
 
 
 def judge(gold: Sequence[Document], found: Sequence[Document], *, untuned: float) -> DevScore:

@@ -11,7 +11,8 @@ from time import monotonic
 from accelerate.utils import gather_object
 
 from spandet.chance import generator
-from spandet.recognizer import Recognizer, gold_spans
+from spandet.gold import gold_spans
+from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.batches import batches, part_of
 from spandet.training.data import TrainingSentences
@@ -87,6 +88,7 @@ class Loop:
         self.screen.begin_epoch(state.epoch, self.settings.epochs, len(self.sentences), done)
         self._pace = Pace()
         while state.position < len(plan):
+            self._look(sum(map(len, plan[: state.position])))
             group = plan[state.position : state.position + every]
             middle = (state.position + len(group) / 2) / len(plan)
             self.engine.begin_step(step=state.step, at=state.epoch + middle)
@@ -130,11 +132,26 @@ class Loop:
         prepared = self.recognizer.encoder.prepare([sentences.examples[i] for i in chosen])
         if self.frozen is not None:
             prepared = replace(prepared, cached=self.frozen.of(chosen))
-        gold = gold_spans([sentences.rows[i] for i in chosen], self.recognizer.labels)
+        gold = gold_spans(
+            [sentences.rows[i] for i in chosen],
+            self.recognizer.labels,
+            fragments=self.recognizer.detector.links_fragments,
+        )
         keys = (self.settings.seed, "sentence", self.state.epoch)
         chance = [generator(*keys, i) for i in chosen]
         ending = self.interruption.signal > 0
         return engine.loss(prepared, gold, chance, counted=bool(own), ending=ending)
+
+    def _look(self, done: int) -> None:
+        """How good is it by now? Only the log hears of it: epochs decide what is kept."""
+        state, every = self.state, self.settings.look_steps
+        if self.dev is None or not every or not state.position or state.step % every:
+            return
+        score, seen = self._score(), state.epoch * len(self.sentences) + done
+        self.keeper.log(
+            "look", state.step, {"sentences": seen, "dev": score and score.model_dump()}
+        )
+        self.screen.begin_epoch(state.epoch, self.settings.epochs, len(self.sentences), done)
 
     def _freeze_or_thaw(self) -> None:
         encoder, settings = self.recognizer.encoder, self.settings
@@ -189,7 +206,7 @@ class Loop:
         own = self.dev[first::every]
         self.screen.begin_part("dev", len(own))
         found = []
-        for document in self.recognizer.predict(own, threshold=0.0):
+        for document in self.recognizer.predict(own, min_score=0.0):
             if self.interruption.signal:
                 break
             found.append(document)

@@ -39,6 +39,7 @@ from spandet.training.recipe import Recipe
 from spandet.training.report import REPORT, headline, report_page
 from spandet.training.state import RunState
 from spandet.training.summary import RUN, Summary
+from spandet.tuning import tune
 
 RECIPE = "recipe.toml"
 
@@ -81,7 +82,7 @@ def train(
     accelerator.wait_for_everyone()  # all have looked before one of them writes
     run = _Run(
         recipe=resolved,
-        train=learnable(load(train)),
+        train=learnable(load(train), fragments=resolved.model.fragments),
         dev=None if dev is None else load(dev),
         folder=folder,
         accelerator=accelerator,
@@ -148,7 +149,7 @@ class _Run:
     def execute(self, *, resume: bool) -> None:
         """Train, choose the best epoch, tune, and write everything down."""
         saved = self._saved() if resume else None
-        warnings = [*self.train.left_out, *self._unknown_labels()]
+        warnings = [*self.train.left_out, *self._unknown_labels(), *self._nothing_to_link()]
         if self.accelerator.is_main_process:
             for warning in warnings:
                 _logger.warning(warning)
@@ -170,6 +171,12 @@ class _Run:
             if unknown
             else []
         )
+
+    def _nothing_to_link(self) -> list[str]:
+        model = self.recipe.model
+        needless = model.fragments and not model.suited_to(self.train.documents).fragments
+        why = "no entity of the training data has gaps, so the model gets no fragment linker"
+        return [why] if needless else []
 
     def _learn(self, saved: tuple[dict[str, Tensor], RunState] | None) -> RunState:
         settings = self.recipe.training
@@ -216,7 +223,7 @@ class _Run:
         if self.dev is not None:
             self.screen.note("tuning thresholds on dev")
             recognizer.decoding = self.recipe.model.decoding  # not what a killed run has tuned
-            recognizer.decoding = recognizer.tune(self.dev.documents)
+            recognizer.decoding = tune(recognizer, self.dev.documents)
             predicted = list(recognizer.predict(self.dev.documents))
         save_model(recognizer, self.folder)
         summary = Summary(

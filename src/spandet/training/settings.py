@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Gt
 from pydantic import model_validator
 
-from spandet.config import Settings
+from spandet.config import Natural, Positive, Settings, Share, Weight
 
-Positive = Annotated[int, Ge(1)]
-Natural = Annotated[int, Ge(0)]
 Rate = Annotated[float, Gt(0)]
-Weight = Annotated[float, Ge(0)]
-Share = Annotated[float, Interval(ge=0, le=1)]
 
 
 class TrainingSettings(Settings):
@@ -53,6 +49,8 @@ class TrainingSettings(Settings):
     """Arithmetic; "auto" is half precision where the hardware has it, fp32 on a CPU."""
     checkpoint_minutes: Weight = 10.0
     """Time between two checkpoints inside an epoch; 0 writes one after every step."""
+    look_steps: Natural = 0
+    """Optimizer steps between two looks at dev inside an epoch, for log.jsonl; 0: after it only."""
     log_steps: Positive = 50
     """Optimizer steps between two lines of log.jsonl."""
     tensorboard: bool = False

@@ -29,16 +29,20 @@ class Piece(NamedTuple):
 def bracketed(
     sentence: Sentence, text: str, entities: Iterable[Entity[WordSpan]]
 ) -> Iterator[Piece]:
-    """A sentence of a text; brackets bear the numbers of an entity's first and last word."""
-    own = sorted(entities, key=lambda entity: (entity.span.start, -entity.span.end))
+    """A sentence of a text; brackets bear the numbers of an entity's first and last word.
+
+    An entity in pieces has brackets around each of them; what pieces share, they share.
+    """
+    pieces = dict.fromkeys((piece, entity.label) for entity in entities for piece in entity.pieces)
+    own = sorted(pieces, key=lambda piece: (piece[0].start, -piece[0].end))
     end = sentence.starts[0] if sentence.words else 0
     for i, (word, start) in enumerate(zip(sentence.words, sentence.starts, strict=True)):
         yield Piece(gap(text[end:start]), None)
-        yield from (Piece(f"[{_raised(i)}", e.label) for e in own if e.span.start == i)
+        yield from (Piece(f"[{_raised(i)}", label) for span, label in own if span.start == i)
         yield Piece(printable(word), None)
         # Of those that end together, the inner ones began last.
-        closing = (entity for entity in reversed(own) if entity.span.end == i + 1)
-        yield from (Piece(f"]{_raised(i)}{printable(e.label)}", e.label) for e in closing)
+        closing = (label for span, label in reversed(own) if span.end == i + 1)
+        yield from (Piece(f"]{_raised(i)}{printable(label)}", label) for label in closing)
         end = start + len(word)
 
 
@@ -47,9 +51,10 @@ def gap(text: str) -> str:
     return " " if text.isspace() else printable(text)
 
 
-def triple(span: WordSpan, label: str) -> str:
-    """(first word, last word, label)."""
-    return f"({span.start}, {span.end - 1}, {printable(label)})"
+def triple(pieces: Iterable[WordSpan], label: str) -> str:
+    """(first word, last word, label); of an entity in pieces, the words of each of them."""
+    places = " … ".join(f"{piece.start}, {piece.end - 1}" for piece in pieces)
+    return f"({places}, {printable(label)})"
 
 
 def believed(candidate: Candidate) -> str:

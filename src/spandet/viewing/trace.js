@@ -18,14 +18,15 @@
   // What the page says of each sentence: its words and, from the list below them, its bars.
 
   const numbers = (text) => text.split(",").map(Number);
+  const lists = (text) => text?.split(";").map(numbers) ?? [];
 
   const sentences = new Map([...main.querySelectorAll("section")].map((section) => {
     const words = section.querySelector(".words");
     const bars = [...section.querySelectorAll(".ways > li")].map((item) => ({
       item,
       layer: Number(item.dataset.layer),
-      steps: item.dataset.steps?.split(";").map(numbers),
-      gold: item.dataset.gold && numbers(item.dataset.gold),
+      ways: item.dataset.steps?.split("|").map(lists) ?? [], // one for each piece of an entity
+      gold: lists(item.dataset.gold), // likewise
       pieces: { bar: [], goal: [] },
     }));
     return [section, { section, words, bars, lines: [], width: 0 }];
@@ -84,7 +85,7 @@
       const name = document.createElement("span");
       name.className = "name";
       name.textContent = bar.item.dataset.name;
-      if (kind === (bar.gold ? "goal" : "bar")) piece.append(name);
+      if (kind === (bar.gold.length ? "goal" : "bar")) piece.append(name);
       piece.bar = bar;
       sentence.words.append(piece);
       pieces[number] = piece;
@@ -107,16 +108,24 @@
     return left + width + name <= room ? width : -Math.min(name, left);
   };
 
-  const draw = (sentence, bar, kind, place, sure = 1) => {
+  const draw = (sentence, bar, kind, places) => {
+    let used = 0;
+    places.forEach((place, way) => { used = drawOne(sentence, bar, kind, place, way, used); });
+    for (const piece of bar.pieces[kind].slice(used)) piece.hidden = true;
+  };
+
+  // Draws after the pieces that are used already, and tells how many are used then.
+  const drawOne = (sentence, bar, kind, [one, other, sure = 1], way, before) => {
     const words = sentence.lines.reduce((sum, line) => sum + line.starts.length, 0);
-    const [low, high] = [Math.min(...place), Math.max(...place)];
+    const [low, high] = [Math.min(one, other), Math.max(one, other)];
     const start = Math.max(0, Math.min(low, words - 0.1));
     const end = Math.min(words, Math.max(high, start + 0.1));
-    let used = 0;
+    let used = before;
     for (const line of sentence.lines) {
       const stop = line.first + line.starts.length;
       if (start >= stop || end <= line.first) continue;
       const piece = pieceOf(sentence, bar, kind, used);
+      piece.way = kind === "bar" ? way : 0;
       const left = startAt(line, start);
       const width = Math.max(4, endAt(line, end) - left);
       piece.hidden = false;
@@ -134,15 +143,13 @@
       }
       used += 1;
     }
-    for (const piece of bar.pieces[kind].slice(used)) piece.hidden = true;
+    return used;
   };
 
   const place = (sentence) => {
     for (const bar of sentence.bars) {
-      if (bar.gold) draw(sentence, bar, "goal", bar.gold);
-      if (!bar.steps) continue;
-      const [start, end, sure] = between(bar.steps);
-      draw(sentence, bar, "bar", [start, end], sure);
+      draw(sentence, bar, "goal", bar.gold);
+      draw(sentence, bar, "bar", bar.ways.map(between));
     }
   };
 
@@ -185,7 +192,7 @@
     for (const table of main.querySelectorAll("[open] .stages")) {
       [...table.tBodies[0].rows].forEach((row, i) => row.classList.toggle("now", i === stage()));
     }
-    if (!tip.hidden) fillTip(lit);
+    if (!tip.hidden) fillTip(lit, tip.way);
   };
 
   let ticking = 0;
@@ -272,9 +279,10 @@
     return made;
   };
 
-  const fillTip = (bar) => {
+  const fillTip = (bar, way) => {
     const copies = (nodes) => [...nodes].map((node) => node.cloneNode(true));
-    const row = bar.item.querySelector(".stages")?.tBodies[0].rows[stage()];
+    const row = bar.item.querySelectorAll(".stages")[way]?.tBodies[0].rows[stage()];
+    tip.way = way;
     tip.className = bar.item.className;
     tip.replaceChildren(element("", ...copies(bar.item.querySelectorAll(".triple"))));
     if (!row) return;
@@ -283,8 +291,8 @@
     tip.append(element("chances", ...copies(row.cells[3].children)));
   };
 
-  const showTip = (bar, x, y) => {
-    fillTip(bar);
+  const showTip = (bar, way, x, y) => {
+    fillTip(bar, way);
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const below = y + 16 + box.height <= innerHeight;
@@ -292,7 +300,8 @@
     tip.style.top = `${below ? y + 16 : Math.max(8, y - box.height - 16)}px`;
   };
 
-  const barOf = (target) => target.closest(".bar, .goal")?.bar ?? null;
+  const pieceAt = (target) => target.closest(".bar, .goal");
+  const barOf = (target) => pieceAt(target)?.bar ?? null;
   const listedAt = (target) => {
     const item = target.closest(".ways > li");
     const sentence = item && sentences.get(item.closest("section"));
@@ -302,7 +311,7 @@
   main.addEventListener("pointermove", (event) => {
     const bar = barOf(event.target);
     light(bar ?? listedAt(event.target));
-    if (bar) showTip(bar, event.clientX, event.clientY);
+    if (bar) showTip(bar, pieceAt(event.target).way, event.clientX, event.clientY);
     else tip.hidden = true;
   });
   main.addEventListener("pointerleave", () => {

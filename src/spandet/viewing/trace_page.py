@@ -104,11 +104,14 @@ class _Writer:
             names += f" {row.verdict.value}"
         data = f'data-layer="{layer}" data-name="{safe(row.entity.label)}"'
         if row.verdict is Verdict.MISS:
-            data += f' data-gold="{row.entity.span.start},{row.entity.span.end}"'
-        if row.candidate is None:
+            gold = ";".join(f"{piece.start},{piece.end}" for piece in row.entity.pieces)
+            data += f' data-gold="{gold}"'
+        if not row.candidates:
             return f'<li class="{names}" {data}><p>{_case(row)}</p></li>'
-        data += f' data-steps="{_moves(row.entity.label, row.candidate)}"'
-        stages = _stages(row.entity.label, row.candidate)
+        label = row.entity.label
+        moves = "|".join(_moves(label, candidate) for candidate in row.candidates)
+        data += f' data-steps="{moves}"'
+        stages = "".join(_stages(label, candidate) for candidate in row.candidates)
         return (
             f'<li class="{names}" {data}><details><summary>{_case(row)}</summary>'
             f"{stages}</details></li>"
@@ -189,16 +192,18 @@ def _runs(words: Sequence[str], gaps: Sequence[str]) -> Iterator[list[int]]:
 def _case(row: Row) -> str:
     """The line of the case study."""
     mark = f'<b class="mark">{_MARKS[row.verdict]}</b> ' if row.verdict else ""
-    own = f'<span class="triple">{safe(triple(row.entity.span, row.entity.label))}</span>'
-    stages = "" if row.candidate is None else _together(way(row.candidate.steps))
-    if row.verdict is not Verdict.MISS:
+    own = f'<span class="triple">{safe(triple(row.entity.pieces, row.entity.label))}</span>'
+    ways = [_together(way(candidate.steps)) for candidate in row.candidates]
+    if row.verdict is not Verdict.MISS and len(ways) < 2:
         note = f'<span class="note">{safe(row.note)}</span>' if row.note else ""
-        return f'{mark}{own}<span class="way">{stages}</span>{note}'
-    line = f"{mark}{own} missed: {safe(row.note)}"
-    if row.candidate is None:
-        return line
-    place = _together(triple(row.candidate.span, believed(row.candidate)))
-    return f'{line}<span class="note way">nearest {place}{stages}</span>'
+        return f'{mark}{own}<span class="way">{"".join(ways)}</span>{note}'
+    missed = row.verdict is Verdict.MISS
+    line = f"{mark}{own}{' missed:' if missed else ''} {safe(row.note)}"
+    name = "nearest" if missed else "piece"
+    for candidate, stages in zip(row.candidates, ways, strict=True):
+        place = _together(triple([candidate.span], believed(candidate)))
+        line += f'<span class="note way">{name} {place}{stages}</span>'
+    return line
 
 
 def _together(text: str) -> str:

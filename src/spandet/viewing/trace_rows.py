@@ -25,7 +25,8 @@ class Row:
     """An entity to show: what was found, or what was missed with the candidate nearest to it."""
 
     entity: Entity[WordSpan]
-    candidate: Candidate | None
+    candidates: tuple[Candidate, ...]
+    """One for each piece of what was found; at most one for what was missed."""
     verdict: Verdict | None
     note: str
     """What is wrong with it."""
@@ -34,9 +35,9 @@ class Row:
     def places(self) -> Iterator[tuple[float, float]]:
         """Everywhere its bars stand at some stage."""
         yield self.entity.span.start, self.entity.span.end
-        if self.candidate is not None:
-            yield from ((step.start, step.end) for step in self.candidate.steps)
-            yield self.candidate.span.start, self.candidate.span.end
+        for candidate in self.candidates:
+            yield from ((step.start, step.end) for step in candidate.steps)
+            yield candidate.span.start, candidate.span.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,10 @@ def table_of(sentence: TracedSentence) -> Table:
 def _rows(sentence: TracedSentence) -> Iterable[Row]:
     verdicts = {True: Verdict.HIT, False: Verdict.FALSE_ALARM, None: None}
     for found in sentence.found:
-        yield Row(found.entity, found.candidate, verdicts[found.right], found.remark)
+        yield Row(found.entity, found.candidates, verdicts[found.right], found.remark)
     for missed in sentence.missed:
-        yield Row(missed.entity, missed.nearest, Verdict.MISS, missed.why)
+        nearest = () if missed.nearest is None else (missed.nearest,)
+        yield Row(missed.entity, nearest, Verdict.MISS, missed.why)
 
 
 class _Columns:

@@ -75,13 +75,12 @@ class _Painter:
         yield from self.wrapped(shown, hanging=0)
         for found in traced.found:
             yield from self.wrapped(self.found(found))
+            for candidate in found.candidates if found.more else ():
+                yield from self.wrapped(self.candidate("piece", candidate))
         for missed in traced.missed:
             yield from self.wrapped(self.missed(missed))
             if missed.nearest is not None:
-                candidate = missed.nearest
-                line = self.text("    nearest ")
-                line.append(triple(candidate.span, believed(candidate)))
-                yield from self.wrapped(self.with_way(line, candidate))
+                yield from self.wrapped(self.candidate("nearest", missed.nearest))
         if not traced.found and not traced.missed:
             yield self.text("  nothing found", "dim")
         yield self.text("")
@@ -91,14 +90,15 @@ class _Painter:
         if traced.right is not None:
             self.mark(line, RIGHT if traced.right else WRONG)
         entity = traced.entity
-        line.append(triple(entity.span, entity.label), self.style(entity.label))
-        line = self.with_way(line, traced.candidate)
+        line.append(triple(entity.pieces, entity.label), self.style(entity.label))
+        if not traced.more:
+            line = self.with_way(line, traced.candidate)
         return line.append(f"  {printable(traced.remark)}" if traced.remark else "")
 
     def missed(self, traced: MissedEntity) -> Text:
         line = self.mark(self.text("  "), MISSED)
         entity = traced.entity
-        line.append(triple(entity.span, entity.label), self.style(entity.label))
+        line.append(triple(entity.pieces, entity.label), self.style(entity.label))
         return line.append(f" missed: {printable(traced.why)}")
 
     def misfit(self, entity: Entity[CharSpan], words: str) -> Text:
@@ -118,6 +118,11 @@ class _Painter:
     def mark(self, line: Text, mark: str) -> Text:
         self.counts[mark] += 1
         return line.append(f"{mark} ", self.painted(_STYLES[mark]))
+
+    def candidate(self, name: str, candidate: Candidate) -> Text:
+        line = self.text(f"    {name} ")
+        line.append(triple([candidate.span], believed(candidate)))
+        return self.with_way(line, candidate)
 
     def with_way(self, line: Text, candidate: Candidate) -> Text:
         return line.append(way(candidate.steps, all_stages=self.all_stages), self.painted("dim"))

@@ -48,10 +48,18 @@ class TracedEntity:
 
     entity: Entity[WordSpan]
     candidate: Candidate
+    """For an entity in pieces, that of its first one."""
     right: bool | None = None
     """Is it in the gold, with this span and label? None without gold."""
     remark: str = ""
     """What is wrong with it, in a few words."""
+    more: tuple[Candidate, ...] = ()
+    """Those of its later pieces."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All of them, from left to right."""
+        return (self.candidate, *self.more)
 
 
 class Reason(Enum):
@@ -68,6 +76,8 @@ class Reason(Enum):
     THRESHOLD = "threshold"
     CROSSING = "crossing"
     SUPPRESSED = "suppressed"
+    PART = "part"
+    LINKS = "links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class TracedSentence:
     @property
     def candidates(self) -> Iterator[Candidate]:
         """Every candidate that is shown: those found, then those nearest to what was missed."""
-        yield from (found.candidate for found in self.found)
+        yield from (each for found in self.found for each in found.candidates)
         yield from (missed.nearest for missed in self.missed if missed.nearest is not None)
 
     @property
@@ -149,6 +159,7 @@ def _sentence_json(sentence: TracedSentence) -> dict[str, Any]:
                 "remark": found.remark,
                 **_beliefs_json(found.candidate.label_probs),
                 "steps": [_step_json(step) for step in found.candidate.steps],
+                **({"more": [_candidate_json(each) for each in found.more]} if found.more else {}),
             }
             for found in sentence.found
         ],

@@ -7,11 +7,8 @@ import torch
 
 from spandet.chance import generator
 from spandet.decoding import DecodingSettings, decode
-from spandet.detectors.boundary_diffusion import (
-    PRESETS,
-    BoundaryDiffusion,
-    BoundaryDiffusionSettings,
-)
+from spandet.detectors.boundary_diffusion import BoundaryDiffusion
+from spandet.detectors.boundary_diffusion_settings import PRESETS, BoundaryDiffusionSettings
 from spandet.errors import ConfigError
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures, total_of
 
@@ -65,6 +62,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"start": "gaussian", "eta": 0.5, "state": "width", "schedule": "linear", "levels": 50},
     {"self_attention": False, "cross_attention": False, "steps": 1, "score": "sum"},
     {"slots": 5, "eval_slots": 9, "start_noise": 1.0, "start_level": 1.0, "pooling": "max+ends"},
+    {"fragments": True},
     {"label_view": "slot", "nil_weight": "balanced", "expansion": "repeat", "draws": 2},
     {"time": "none", "reach": 0, "spread": False, "scale": 1.0, "layers": 1, "known_origin": 1.0},
 ]
@@ -259,6 +257,20 @@ def test_inverted_pointers_are_no_entities() -> None:
     assert torch.equal(got.mask, starts < ends)
     assert got.mask.any()
     assert not got.mask.all()
+    turned = (starts >= ends)[..., None]
+    where = starts.long()[..., None].clamp(min=0).expand(-1, -1, 2)
+    assert torch.equal(got.spans, torch.where(turned, where, got.trace[-1].spans.long()))
+
+
+def test_empty_spans_do_not_touch_the_others() -> None:
+    settings = {**preset("released-code"), "label_view": "pointed"}
+    got = detected(detector(**settings), 14, 7)
+    assert (got.spans[..., 0] == got.spans[..., 1]).any()
+    assert torch.isfinite(got.label_probs).all()
+    alone = detected(detector(**settings), 7)
+    count = alone.mask.shape[1]
+    assert torch.equal(got.spans[1, :count], alone.spans[0])
+    torch.testing.assert_close(got.label_probs[1, :count], alone.label_probs[0])
 
 
 def test_identical_pointed_spans_are_equally_sure() -> None:

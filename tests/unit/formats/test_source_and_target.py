@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spandet.errors import FormatError, UsageError
+from spandet.formats import source as source_module
 from spandet.formats.source import Source
 from spandet.formats.target import Target
 
@@ -46,6 +47,21 @@ def test_lines_keep_odd_separators_and_report_bad_bytes(tmp_path: Path) -> None:
     assert first == "one"
     assert str(second) == f"{path}:2: byte 0xff at position 0 is not UTF-8"
     assert (number, third) == (3, "three\u2028four")
+
+
+def test_a_record_without_an_end_is_an_error_and_the_next_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 10)
+    path = tmp_path / "bomb.txt"
+    path.write_bytes(gzip.compress(b"0123456789\n" + b"a" * 50 + b"\nfine\n" + b"b" * 11))
+    (_, first), (_, second), (_, third), (number, last) = Source(str(path)).lines()
+    assert str(first) == f"{path}:1: a line of more than 0 MiB, which is too long to read"
+    assert str(second).startswith(f"{path}:2: a line of more than")
+    assert third == "fine"
+    assert (number, str(last)[: len(str(path)) + 2]) == (4, f"{path}:4")
+    with pytest.raises(FormatError, match=r"bomb\.txt: a text of more than"):
+        Source(str(path)).text()
 
 
 def test_siblings_keep_dots_and_find_gzip(tmp_path: Path) -> None:

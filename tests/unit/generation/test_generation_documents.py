@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from types import ModuleType
@@ -10,12 +11,13 @@ from types import ModuleType
 import pytest
 
 from spandet.errors import UsageError
-from spandet.generation import Domain, bio, generate, news
+from spandet.generation import Domain, bio, clinic, generate, news
 from spandet.generation.notation import parse
 from spandet.text import Document, Entity, Sentence, WordRow, WordSpan
 from spandet.text.segmentation import segment
 
 NEWS_LABELS = {"person", "role", "organisation", "place", "facility", "event"}
+CLINIC_LABELS = {"symptom", "drug", "procedure"}
 BIO_LABELS = {"protein", "gene", "rna", "cell_type", "cell_line", "disease", "chemical"}
 
 
@@ -45,6 +47,59 @@ def test_the_same_seed_gives_the_same_sample_on_every_machine() -> None:
     assert digest.hexdigest() == "df2e7de7555569d80c951a07993a97d7fdb798c7e4ef1c9d05d15d1a1bfe9a89"
 
 
+def test_the_clinic_is_the_same_on_every_machine() -> None:
+    digest = hashlib.sha256()
+    for document in generate(40, seed=7, domain="clinic"):
+        digest.update(f"{document.id}\n{document.text}\n".encode())
+        for entity in document.entities:
+            pieces = " ".join(f"{piece.start}:{piece.end}" for piece in entity.pieces)
+            digest.update(f"{pieces} {entity.label}\n".encode())
+    assert digest.hexdigest() == "02fac959b29211a33066258ec25d2494ef4da3237182417a8d0d75f37f0836b0"
+
+
+def test_half_of_the_symptoms_are_in_pieces_and_some_pieces_are_shared() -> None:
+    found: Counter[int] = Counter()
+    shared = nested = 0
+    for document in generate(1000, domain="clinic"):
+        for row in document.rows():
+            pieces = [(piece, e.label) for e in row.entities for piece in e.fragments]
+            shared += len(set(pieces)) < len(pieces)
+            whole = [e.span for e in row.entities if not e.fragments]
+            nested += any(span.contains(piece) for span in whole for piece, _ in pieces)
+            found.update(len(e.pieces) for e in row.entities if e.label == "symptom")
+    assert 0.3 < found[1] / found.total() < 0.7
+    assert found[3] > 10
+    assert set(found) == {1, 2, 3}
+    assert shared > 30
+    assert nested > 100
+
+
+FORMS = {
+    r"(?<!the )\b(left|right) and (left|right) (\w+ \w+)": ["{0} … {2}", "{1} {2}"],
+    r"the (\w+) and the (\w+) were (\w+) and (\w+)": [
+        "{0} … {2}",
+        "{0} … {3}",
+        "{1} … {2}",
+        "{1} … {3}",
+    ],
+    r"felt in the (left|right) and (left|right) (\w+)": ["{0} … {2}", "… {1} {2}"],
+}
+
+
+@pytest.mark.parametrize("pattern", FORMS)
+def test_the_pieces_are_what_the_words_mean(pattern: str) -> None:
+    """Read the commonest forms with a pattern, and compare."""
+    seen = 0
+    for document in generate(500, domain="clinic"):
+        texts = [document.text_of(entity).lower() for entity in document.entities]
+        for match in re.finditer(pattern, document.text.lower()):
+            seen += 1
+            for form in FORMS[pattern]:
+                words = form.format(*match.groups())
+                assert any(text.endswith(words) for text in texts), (words, texts)
+    assert seen > 5
+
+
 def test_another_seed_gives_other_documents() -> None:
     one, other = next(generate(5, seed=1)), next(generate(5, seed=-1))
     assert one.id == other.id == "news-0001"
@@ -60,7 +115,9 @@ def test_both_domains_take_turns(documents: list[Document]) -> None:
     ]
 
 
-@pytest.mark.parametrize(("domain", "labels"), [("news", NEWS_LABELS), ("bio", BIO_LABELS)])
+@pytest.mark.parametrize(
+    ("domain", "labels"), [("news", NEWS_LABELS), ("bio", BIO_LABELS), ("clinic", CLINIC_LABELS)]
+)
 def test_every_label_of_a_domain_is_common(domain: str, labels: set[str]) -> None:
     counts = Counter(
         entity.label for doc in generate(600, domain=domain) for entity in doc.entities
@@ -79,7 +136,9 @@ def test_a_negative_number_of_sentences_is_a_mistake() -> None:
 
 
 def test_an_unknown_domain_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="domain must be one of news, bio, both, not 'law'"):
+    with pytest.raises(
+        UsageError, match="domain must be one of news, bio, both, clinic, not 'law'"
+    ):
         generate(1, domain="law")
 
 
@@ -181,7 +240,7 @@ def test_our_own_tokeniser_finds_the_same_words(documents: list[Document]) -> No
     assert len(own & found) > 0.99 * len(own | found)
 
 
-@pytest.mark.parametrize("source", [news, bio])
+@pytest.mark.parametrize("source", [news, bio, clinic])
 def test_every_rule_of_a_grammar_is_used(source: ModuleType) -> None:
     kinds = ("title", "opening", "body")
     entries = {f"{topic}_{kind}" for topic in source.TOPICS for kind in kinds}

@@ -46,6 +46,15 @@ def test_texts_look_like_texts() -> None:
             assert document.text[start : start + len(word)] == word
 
 
+def test_pieces_become_fragments() -> None:
+    layout = Layout()
+    layout.add(_phrase("Left ( or right ) arm", Mark(0, 6, "x", ((0, 1), (5, 6)))))
+    document = layout.document("d-2")
+    assert document.text_of(document.entities[0]) == "Left … arm"
+    pieces = [CharSpan(0, 4), CharSpan(16, 19)]
+    assert document.entities == (Entity.from_fragments(pieces, "x"),)
+
+
 def _phrase(text: str, *marks: Mark) -> Phrase:
     words = tuple(text.split())
     return Phrase(words, ("NN",) * len(words), marks)

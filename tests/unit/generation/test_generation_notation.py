@@ -27,7 +27,33 @@ def test_labels_nest_and_share_spans() -> None:
     text = "start = | <a+b the <c x/NN> y/NN> ."
     (phrase,) = written(text)
     assert phrase.words == ("the", "x", "y", ".")
-    assert phrase.marks == ((1, 2, "c"), (0, 3, "a"), (0, 3, "b"))
+    assert phrase.marks == ((1, 2, "c", ()), (0, 3, "a", ()), (0, 3, "b", ()))
+
+
+def test_pieces_with_one_letter_are_one_entity() -> None:
+    (phrase,) = written("start = | <a:x A> of <a B <a:x C>> or <a:y D> , <b:x E> <a:y F> <b:x G>")
+    assert phrase.words == ("A", "of", "B", "C", "or", "D", ",", "E", "F", "G")
+    assert phrase.marks == (
+        (2, 4, "a", ()),
+        (0, 4, "a", ((0, 1), (3, 4))),
+        (5, 9, "a", ((5, 6), (8, 9))),
+        (7, 10, "b", ((7, 8), (9, 10))),
+    )
+
+
+def test_a_piece_belongs_to_as_many_entities_as_it_has_letters() -> None:
+    (phrase,) = written("start = | <a:xy A> is <a:x B> or <a:y C>")
+    assert phrase.marks == ((0, 3, "a", ((0, 1), (2, 3))), (0, 5, "a", ((0, 1), (4, 5))))
+
+
+def test_letters_belong_to_their_alternative() -> None:
+    text = "start = | <a:x A> {inner} {inner@key} <a:x B>\ninner = | <a:x C> or <a:x D>"
+    (phrase,) = written(text)
+    assert sorted(phrase.marks) == [
+        (0, 8, "a", ((0, 1), (7, 8))),
+        (1, 4, "a", ((1, 2), (3, 4))),
+        (4, 7, "a", ((4, 5), (6, 7))),
+    ]
 
 
 def test_tags_come_from_the_word_its_line_its_list_or_its_shape() -> None:
@@ -63,7 +89,7 @@ def test_a_key_is_remembered_with_its_labels_and_another_key_is_independent() ->
     text = name + "start = | x/NN {name@one} {name@two}"
     first, second = written(text, times=2)
     assert first == second
-    assert first.marks == ((1, 2, "p"), (2, 3, "p"))
+    assert first.marks == ((1, 2, "p", ()), (2, 3, "p", ()))
     assert first.words[1] != first.words[2]
 
 
@@ -106,6 +132,7 @@ def test_the_grammar_knows_what_nobody_asks_for() -> None:
         ("start = | word", r"rule 'start': the word 'word' has no tag"),
         ("start = | <a x/NN", r"rule 'start': <a is never closed"),
         ("start = | x/NN >", r"rule 'start': a > closes nothing"),
+        ("start = | <a:x A> <a:y B> <a:x C>", r"rule 'start': <a:y is a single piece"),
         ("start = x/NN", r"rule 'start': the bar is missing before 'x/NN'"),
         ("start =", r"rule 'start': the bar is missing before ''"),
         (

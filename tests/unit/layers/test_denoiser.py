@@ -11,7 +11,7 @@ from spandet.layers.boundary_pointers import Pointers
 from spandet.layers.denoiser import Denoiser, DenoiserShape
 from spandet.layers.sinusoids import sinusoids
 from spandet.layers.slot_losses import boundary_loss, label_loss, label_weights, with_pointers
-from spandet.layers.span_scorer import SpanScorer, SpanScores
+from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.tensors import GoldSpans, WordFeatures
 
 DIM = 8
@@ -203,7 +203,7 @@ def test_proposals_are_the_best_spans_and_come_again_where_there_are_few() -> No
     words = WordFeatures(
         torch.randn(2, 4, DIM), torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
     )
-    scores: SpanScores = scorer(words)
+    scores: ProposalScores = scorer(words)
     assert torch.isfinite(scores.logits).sum(dim=(1, 2)).tolist() == [10, 3]
     spans, sure = scores.best(12)
     assert len({tuple(span) for span in spans[0, :10].tolist()}) == 10
@@ -217,6 +217,6 @@ def test_proposals_are_the_best_spans_and_come_again_where_there_are_few() -> No
 
 def test_proposals_learn_which_spans_are_entities() -> None:
     logits = torch.full((1, 3, 3), -torch.inf).masked_fill(torch.ones(3, 3).triu().bool(), 0)
-    loss = SpanScores(logits).loss(one_entity())
+    loss = ProposalScores(logits).loss(one_entity())
     assert loss.total.item() == pytest.approx(6 * torch.tensor(2.0).log().item())
     assert loss.count == 3

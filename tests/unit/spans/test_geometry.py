@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spandet.spans.coordinates import clamped, legal, to_words
-from spandet.spans.flat import FlatSpans, enumerate_spans, to_rows
+from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, in_one_list, to_rows
 from spandet.spans.matching import best_gold
 from spandet.spans.overlap import crosses, iou, signed_iou
 from spandet.tensors import GoldSpans
@@ -106,3 +106,24 @@ def test_rows_are_padded_at_the_end() -> None:
     rows, mask = to_rows(torch.tensor([7, 8, 9]), torch.tensor([0, 2, 2]), 4)
     assert rows.tolist() == [[7, 0], [0, 0], [8, 9], [0, 0]]
     assert mask.tolist() == [[True, False], [False, False], [True, True], [False, False]]
+
+
+def test_distinct_spans_are_there_once() -> None:
+    parts = [
+        FlatSpans(torch.tensor([1, 0]), torch.tensor([[0, 2], [0, 2]])),
+        FlatSpans(torch.tensor([0, 0, 1]), torch.tensor([[0, 2], [3, 7], [0, 2]])),
+        FlatSpans(torch.zeros(0, dtype=torch.long), torch.zeros(0, 2, dtype=torch.long)),
+    ]
+    found = distinct(parts)
+    assert found.sentence.tolist() == [0, 0, 1]
+    assert found.spans.tolist() == [[0, 2], [3, 7], [0, 2]]
+    assert len(distinct(parts[2:]).sentence) == 0
+
+
+def test_rows_in_one_list_keep_their_order_and_only_what_is_real() -> None:
+    rows = torch.tensor([[[0, 2], [1, 3]], [[4, 5], [0, 0]]])
+    every = in_one_list(rows)
+    assert every.sentence.tolist() == [0, 0, 1, 1]
+    assert every.spans.tolist() == rows.flatten(0, 1).tolist()
+    real = in_one_list(rows, torch.tensor([[False, True], [True, False]]))
+    assert (real.sentence.tolist(), real.spans.tolist()) == ([0, 1], [[1, 3], [4, 5]])

@@ -7,8 +7,6 @@ import torch
 from torch import Generator
 
 from spandet.chance import generator
-from spandet.spans.flat import FlatSpans
-from spandet.spans.lookup import RangeMean, RowMaximum, distinct
 from spandet.spans.slot_matching import match_slots, overlapped, slot_costs
 from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts
 from spandet.tensors import GoldSpans
@@ -116,6 +114,16 @@ def test_with_full_repetition_no_slot_is_left() -> None:
     assert (nobody == -1).all()
 
 
+@pytest.mark.parametrize("per_entity", [1, 2, None])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_costs_that_are_no_numbers_are_avoided(bad: float, per_entity: int | None) -> None:
+    costs = torch.tensor([[[bad, 1.0], [2.0, bad]], [[bad, bad], [bad, bad]]])
+    everyone = torch.ones(2, 2, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool)
+    goes_to = match_slots(costs, *everyone, per_entity=per_entity)
+    assert goes_to[0].tolist() == [1, 0]
+    assert set(goes_to[1].tolist()) <= {0, 1}  # somebody, and no exception
+
+
 def test_costs_are_minus_the_probabilities_of_the_entity() -> None:
     first, last, label = (torch.rand(1, 2, 5, generator=generator(name)) for name in "abc")
     gold = GoldSpans(torch.tensor([[[1, 4]]]), torch.tensor([[2]]), torch.tensor([[True]]))
@@ -132,26 +140,3 @@ def test_a_slot_can_take_the_entity_that_it_overlaps_most() -> None:
     spans = torch.tensor([[[0, 5], [1, 2], [8, 9], [1, 3]]])
     free = torch.tensor([[True, True, True, False]])
     assert overlapped(spans, free, gold)[0].tolist() == [0, 1, -1, -1]
-
-
-def test_pooling_in_rows_equals_pooling_by_hand() -> None:
-    features = torch.randn(2, 9, 4, generator=generator("features"))
-    spans = torch.tensor([[[0, 9], [3, 4], [2, 7]], [[8, 9], [0, 1], [4, 9]]])
-    means, maxima = RangeMean(features).inside(spans), RowMaximum(features).inside(spans)
-    for row in range(2):
-        for slot, (start, end) in enumerate(spans[row].tolist()):
-            own = features[row, start:end]
-            torch.testing.assert_close(means[row, slot], own.mean(dim=0))
-            assert torch.equal(maxima[row, slot], own.amax(dim=0))
-
-
-def test_distinct_spans_are_there_once() -> None:
-    parts = [
-        FlatSpans(torch.tensor([1, 0]), torch.tensor([[0, 2], [0, 2]])),
-        FlatSpans(torch.tensor([0, 0, 1]), torch.tensor([[0, 2], [3, 7], [0, 2]])),
-        FlatSpans(torch.zeros(0, dtype=torch.long), torch.zeros(0, 2, dtype=torch.long)),
-    ]
-    found = distinct(parts)
-    assert found.sentence.tolist() == [0, 0, 1]
-    assert found.spans.tolist() == [[0, 2], [3, 7], [0, 2]]
-    assert len(distinct(parts[2:]).sentence) == 0

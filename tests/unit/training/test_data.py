@@ -87,6 +87,20 @@ def test_what_cannot_be_learnt_is_counted() -> None:
     )
 
 
+def test_with_fragments_gaps_can_be_learnt() -> None:
+    text = "left and right arm"
+    fine = Entity.from_fragments([CharSpan(0, 4), CharSpan(15, 18)], "thing")
+    cuts = Entity.from_fragments([CharSpan(0, 3), CharSpan(15, 18)], "thing")
+    clean = learnable(load([Document(text, (fine, cuts))]), fragments=True)
+
+    assert clean.documents[0].entities == (fine,)
+    assert clean.left_out == (
+        "1 of 2 entities cut words or leave their sentence and cannot be learnt",
+    )
+    with pytest.raises(UsageError, match="2 of 2 entities have gaps and cannot be learnt"):
+        learnable(load([Document(text, (fine, cuts))]))
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [

@@ -64,10 +64,10 @@ def test_a_threshold_only_takes_away(crossing: str, decay: float) -> None:
         {"crossing": crossing, "nms_decay": decay, "nms_overlap": 0.3}, where="decoding"
     )
     dev = documents(20)
-    everything = list(recognizer.predict(dev, threshold=0.0))
+    everything = list(recognizer.predict(dev, min_score=0.0))
     for threshold in (0.4, 0.5, 0.6):
         sure = [[e for e in d.entities if (e.score or 0) > threshold] for d in everything]
-        found = [list(d.entities) for d in recognizer.predict(dev, threshold=threshold)]
+        found = [list(d.entities) for d in recognizer.predict(dev, min_score=threshold)]
         assert found == sure
     assert sum(map(len, sure)) < sum(len(d.entities) for d in everything)
 

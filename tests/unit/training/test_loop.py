@@ -101,6 +101,21 @@ def test_resumed_it_is_the_run_that_was_never_stopped(tmp_path: Path, at: int) -
     assert log.count("\n") == 8
 
 
+def test_a_look_at_dev_changes_nothing_but_the_log(tmp_path: Path) -> None:
+    runs = []
+    for every in (0, 2):
+        (tmp_path / str(every)).mkdir()
+        runs.append(Toy(tmp_path / str(every), dropout=0.2, look_steps=every))
+        runs[-1].run()
+
+    assert largest_difference(runs[0].weights(), runs[1].weights()) == 0
+    assert lines(tmp_path / "0", "look") == []
+    looks = lines(tmp_path / "2", "look")
+    assert [look["step"] for look in looks] == [2, 4, 8, 10]  # not where an epoch ends
+    assert [look["sentences"] for look in looks] == [8, 16, 32, 40]
+    assert all(0 <= look["dev"]["f1"] <= 1 for look in looks)
+
+
 def stop_after(toy: Toy, *, steps: int) -> None:
     """Fall over in the middle of a step, as a crash would."""
     update = toy.engine.update

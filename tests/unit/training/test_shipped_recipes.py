@@ -11,7 +11,8 @@ from spandet.detectors import DETECTORS
 from spandet.training import Recipe
 
 PROJECT = Path(__file__).parents[3]
-RECIPES = sorted((PROJECT / "recipes").rglob("*.toml"))
+LISTS = PROJECT / "recipes" / "ablations"
+RECIPES = sorted(p for p in (PROJECT / "recipes").rglob("*.toml") if p.parent != LISTS)
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -12,7 +12,7 @@ from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
 from spandet.viewing.trace_rows import table_of
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
-from trace_samples import JUDGED, PLAIN, WORDS, candidate, found, sentence
+from trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, candidate, found, sentence
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 
@@ -46,6 +46,29 @@ def test_the_table_tells_what_each_stage_believed() -> None:
     ]
     last = page.split("<th scope=row>predicted</th>")[1].split("</tr>")[0]
     assert last.startswith("<td>(2, 3)</td><td></td>")
+
+
+def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
+    page = trace_to_html([IN_PIECES], title="t")
+    moves = "0.200,1.100,0.50;0.000,1.000,0.90|2.500,4.000,0.50;2.000,4.000,0.90"
+    assert f'data-steps="{moves}"' in page
+    assert 'data-gold="5,6;7,8"' in page
+    hit, miss = page.split('<ol class="ways">')[1].split("</li>")[:2]
+    assert hit.count('<table class="stages">') == 2
+    assert "(0, 0 … 2, 3, CEL)" in hit
+    assert hit.count("piece (") == 2
+    assert miss.count('<table class="stages">') == 1
+    assert "✓</span> 1 right" in page
+
+
+def test_in_json_the_first_piece_is_the_candidate_and_the_others_follow() -> None:
+    value = json.loads(json.dumps(IN_PIECES.to_json()))
+    (hit,) = value["sentences"][0]["found"]
+    assert hit["fragments"] == [[0, 1], [2, 4]]
+    assert [step["start"] for step in hit["steps"]] == [0.2]
+    assert [(each["start"], each["end"]) for each in hit["more"]] == [(2, 4)]
+    (miss,) = value["sentences"][0]["missed"]
+    assert (miss["reason"], miss["fragments"]) == ("links", [[5, 6], [7, 8]])
 
 
 def test_everything_is_escaped() -> None:

@@ -9,7 +9,7 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
 from spandet.viewing.case_study import bracketed, triple, way
 from spandet.viewing.traces import Step, TracedDocument
-from trace_samples import FOUND, JUDGED, PLAIN, WORDS, found, sentence
+from trace_samples import FOUND, IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
 
 
 def shown(
@@ -42,6 +42,19 @@ def test_gold_is_bracketed_and_everything_is_judged() -> None:
         "\n"
         "  ○ Gro (PRO) missed: it does not begin and end at word borders of one sentence\n"
         "✓ 1 right   ✗ 1 wrong   ○ 3 missed"
+    )
+
+
+def test_an_entity_in_pieces_has_a_line_for_each() -> None:
+    assert shown(IN_PIECES) == (
+        "[⁰Growth]⁰CEL of [²liver cells]³CEL needs [⁵the]⁵DNA [Ca] [⁷FGF-2]⁷DNA gene .\n"
+        "  ✓ (0, 0 … 2, 3, CEL)\n"
+        "    piece (0, 0, CEL) ← (0.20, 0.10)\n"
+        "    piece (2, 3, CEL) ← (2.50, 3.00)\n"
+        "  ○ (5, 5 … 7, 7, DNA) missed: its pieces were not linked (0.30)\n"
+        "    nearest (7, 7, DNA) ← (6.90, 7.00)\n"
+        "\n"
+        "✓ 1 right   ✗ 0 wrong   ○ 1 missed"
     )
 
 
@@ -93,7 +106,7 @@ def test_words_keep_the_distance_they_have_in_the_text() -> None:
 def test_nothing_steers_the_terminal() -> None:
     hostile = sentence(["a\x1b[2J", "b"], [found(0, 1, "\x1b[31mX", (0.0, 1.0))])
     assert "\x1b" not in shown(hostile)
-    assert triple(WordSpan(0, 1), "\x1b") == "(0, 0, ␛)"
+    assert triple([WordSpan(0, 1)], "\x1b") == "(0, 0, ␛)"
 
 
 @pytest.mark.parametrize("width", [20, 33, 80])

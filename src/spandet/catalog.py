@@ -1,0 +1,149 @@
+"""Which models there are: bundled with the package, in a folder of one's own, or on the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from spandet.errors import UsageError
+
+VARIABLE = "SPANDET_MODELS"
+"""The environment variable that names the folder of local models."""
+CONFIG, RUN, CARD = "config.json", "run.json", "README.md"
+_BUNDLED = Path(__file__).parent / "models"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.txt", "*.md"]
+_READ_FILES = (".json", ".safetensors", ".onnx", ".txt", ".model")
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model as `spandet models` lists it."""
+
+    name: str
+    origin: Literal["bundled", "local"]
+    folder: str
+    detector: str
+    labels: tuple[str, ...]
+    dev_f1: float | None
+    """On the dev data of its training, where they are known."""
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"labels": list(self.labels)}
+
+
+def local_folder() -> Path:
+    """Where local models are: in $SPANDET_MODELS, or in the user's data folder."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser()
+    if sys.platform == "win32":
+        data = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        data = Path.home() / "Library" / "Application Support"
+    else:
+        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return data / "spandet" / "models"
+
+
+def find_model(name: str | PathLike[str]) -> Path:
+    """The folder of a model: its own path, its name here, or its id on the hub.
+
+    Raises:
+        UsageError: there is none; says where it was looked for.
+    """
+    wanted = os.fspath(name)
+    if Path(wanted).is_dir():
+        return Path(wanted)
+    for _, folder in _named():
+        if folder.name == wanted:
+            return folder
+    # "runs/mdoel" beside a folder "runs" is a mistake in a path, not somebody's id.
+    if _HUB_ID.fullmatch(wanted) and not Path(wanted).parent.is_dir():
+        return _downloaded(wanted)
+    known = ", ".join(folder.name for _, folder in _named()) or "none yet"
+    raise UsageError(
+        f"there is no model {wanted!r}: no folder of that name, and none among the bundled and "
+        f"local models ({known}; local ones are in {local_folder()})"
+    )
+
+
+def models() -> Iterator[Listed]:
+    """All bundled and local models."""
+    for origin, folder in _named():
+        yield listed(folder, origin)
+
+
+def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Listed:
+    """What the files of a model say about it.
+
+    Raises:
+        UsageError: they do not say it.
+    """
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        run = folder / RUN
+        scores = json.loads(run.read_text(encoding="utf-8"))["dev"] if run.exists() else None
+        return Listed(
+            name=folder.name,
+            origin=origin,
+            folder=str(folder),
+            detector=str(config["detector"]["name"]),
+            labels=tuple(map(str, config["labels"])),
+            dev_f1=float(scores["micro"]["f1"]) if scores else None,
+            bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{folder} is not a model folder ({error!r})") from None
+
+
+def fingerprint(folder: Path) -> str:
+    """A digest of all files that decide what a model finds: weights, settings, vocabularies."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in _READ_FILES and path.name != RUN and path.is_file():
+            digest.update(f"\0{path.relative_to(folder).as_posix()}\0".encode())
+            with path.open("rb") as stream:
+                while chunk := stream.read(_CHUNK_BYTES):
+                    digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _named() -> Iterator[tuple[Literal["bundled", "local"], Path]]:
+    """Bundled models, then local ones; a local one is hidden by a bundled one of its name."""
+    bundled = _models_in(_BUNDLED)
+    names = {folder.name for folder in bundled}
+    yield from (("bundled", folder) for folder in bundled)
+    yield from (("local", f) for f in _models_in(local_folder()) if f.name not in names)
+
+
+def _models_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if (path / CONFIG).is_file())
+    except OSError:  # nobody has put a model there yet
+        return []
+
+
+def _downloaded(hub_id: str) -> Path:
+    """A copy of a model on the hub: settings, vocabularies and safetensors, no pickles, no code."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 (slow to import)
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    try:
+        return Path(snapshot_download(hub_id, allow_patterns=_SAFE_FILES))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UsageError(
+            f"there is no folder and no local model {hub_id!r}, and it cannot be fetched from the "
+            f"hub: {reason}"
+        ) from None

@@ -1,0 +1,68 @@
+"""spandet predict --engine ray: the same job on a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spandet.cli.terminal import note
+from spandet.errors import UsageError
+
+if TYPE_CHECKING:
+    from spandet.integrations.ray_engine import PartDone
+    from spandet.predicting import Choices
+
+_FORMATS = ("jsonl", "parquet")
+
+
+def predict_on_ray(
+    model: Path,
+    inputs: Sequence[str],
+    output: str,
+    choices: Choices,
+    *,
+    from_: str | None,
+    to: str | None,
+    resume: bool,
+    overwrite: bool,
+    skip_bad: bool,
+    workers: int | None,
+    shard_bytes: int,
+) -> int:
+    """Write a folder of parts; gives the number of bad records that were passed over."""
+    from spandet.integrations.ray_engine import RayJob, run_ray
+
+    if output == "-":
+        raise UsageError("--engine ray writes a folder of parts: name a new one with -o")
+    if overwrite:
+        raise UsageError("--engine ray overwrites nothing: name a new folder with -o")
+    for option, name in (("--from", from_), ("--to", to)):
+        if name not in (None, *_FORMATS):
+            raise UsageError(f"{option} is {name}, expected {' or '.join(_FORMATS)} with ray")
+    values = {
+        "to": to,
+        "resume": resume,
+        "skip_bad": skip_bad,
+        "workers": workers,
+        "shard_bytes": shard_bytes,
+        "min_score": choices.min_score,
+        "labels": choices.labels,
+        "batch_pieces": choices.batch_pieces,
+        "device": choices.device,
+    }
+    job = RayJob.build(values, where="engine ray")
+    shown = _show if sys.stderr.isatty() else None
+    report = run_ray(model, inputs, output, job, overrides=choices.overrides, on_part=shown)
+    if report.skipped:
+        note(f"skipped {report.skipped:,} bad records:")
+        for problem in report.problems:
+            note(f"  {problem}")
+        if report.skipped > len(report.problems):
+            note(f"  … and {report.skipped - len(report.problems):,} more")
+    return report.skipped
+
+
+def _show(part: PartDone, total: int) -> None:
+    note(f"part {part.number}: {part.documents:,} documents ({total:,} parts in all)")

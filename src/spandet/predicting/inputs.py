@@ -1,0 +1,96 @@
+"""What a job reads: files, folders and standard input, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spandet.errors import FormatError, UsageError
+from spandet.formats import Corpus, brat, doccano, jsonl, plain, prodigy, read
+from spandet.formats.corpus import files_of
+from spandet.formats.source import STDIN, Source
+from spandet.text import Document
+
+_PER_FILE = (plain.read, brat.read)
+_PER_LINE = (jsonl.read, doccano.read, prodigy.read, plain.read_lines)
+_COUNTED_BYTES = 1 << 28
+"""Larger files are not read just to count their lines."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Documents of several corpora, in order."""
+
+    corpora: tuple[Corpus, ...]
+
+    @classmethod
+    def of(
+        cls,
+        paths: Iterable[str],
+        format: str | None = None,  # noqa: A002 (the word that users know)
+        *,
+        skip_bad: bool = False,
+    ) -> Inputs:
+        """Inputs with these names; nothing but their beginnings is read yet.
+
+        What stands on standard input and looks like no other format is plain text.
+
+        Raises:
+            UsageError: the format of one is unknown or cannot be told, or it cannot be read.
+        """
+        names = list(paths)
+        if names.count(STDIN) > 1:
+            raise UsageError("standard input can be read only once: give - once")
+        return cls(tuple(_corpus(name, format, skip_bad=skip_bad) for name in names))
+
+    def __iter__(self) -> Iterator[Document]:
+        for corpus in self.corpora:
+            yield from corpus
+
+    @property
+    def names(self) -> list[str]:
+        """As they were given."""
+        return [corpus.source.path for corpus in self.corpora]
+
+    @property
+    def skipped(self) -> list[FormatError]:
+        """The bad records that were passed over."""
+        return [error for corpus in self.corpora for error in corpus.skipped]
+
+    def total(self) -> int | None:
+        """How many documents there are, bad ones included; None where counting is too dear."""
+        total = 0
+        for corpus in self.corpora:
+            for part in files_of(corpus.source, corpus.format):
+                count = _count(part, corpus)
+                if count is None:
+                    return None
+                total += count
+        return total
+
+
+def _corpus(name: str, format_: str | None, *, skip_bad: bool) -> Corpus:
+    if format_ is not None or name != STDIN:
+        return read(name, format_, skip_bad=skip_bad)
+    try:
+        return read(name, skip_bad=skip_bad)
+    except UsageError:
+        if Source(STDIN).head().lstrip("\ufeff \t\r\n").startswith(("{", "[", "<")):
+            raise
+        return read(name, "text", skip_bad=skip_bad)
+
+
+def _count(part: Source, corpus: Corpus) -> int | None:
+    """The documents of one file: one, or one per line that is not empty."""
+    path = Path(part.path)
+    if part.path == STDIN or not path.is_file():
+        return None
+    reader = getattr(corpus.format.read, "func", None)  # `read` has bound its options
+    if reader in _PER_FILE:
+        return 1
+    is_counted = reader in _PER_LINE and path.suffix != ".gz"
+    if not is_counted or path.stat().st_size > _COUNTED_BYTES:
+        return None
+    with path.open("rb") as stream:
+        return sum(1 for line in stream if not line.isspace())

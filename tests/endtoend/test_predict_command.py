@@ -1,0 +1,199 @@
+"""spandet predict and spandet models as a user runs them, and as kill -9 stops them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from small_models import small_documents, small_model
+from spandet import read, write
+from spandet.recognizer import Recognizer
+from spandet.text import Document
+
+DETECTOR = "proposer-regressor"
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "spandet", *map(str, arguments)]
+
+
+def spandet(*arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, input=stdin, check=False
+    )
+
+
+def succeeds(*arguments: object, stdin: str | None = None) -> str:
+    done = spandet(*arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def marks(spool: Path) -> int:
+    return spool.read_bytes().count(b'{"done": ') if spool.exists() else 0
+
+
+def test_killed_again_and_again_it_loses_nothing(tmp_path: Path) -> None:
+    model, chance = small_model(DETECTOR), random.Random(4)
+    texts = [f"Halburn Rangers beat Tibburn {n} to {n % 7}." for n in range(5000)]
+    write([Document(text, id=str(n)) for n, text in enumerate(texts)], tmp_path / "in.jsonl")
+    arguments = ["predict", model, tmp_path / "in.jsonl", "--min-score", 0, "-o"]
+    succeeds(*arguments, tmp_path / "whole.jsonl")
+    out, spool = tmp_path / "out.jsonl", tmp_path / "out.jsonl.spool"
+    done = 0
+    for _ in range(3):
+        running = subprocess.Popen(command(*arguments, out, "--resume"))
+        while marks(spool) <= done and running.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.random())
+        running.send_signal(signal.SIGKILL)
+        if running.wait() == 0:  # it was quicker than we
+            break
+        assert not out.exists()
+        assert marks(spool) > done  # what is done stays done
+        done = marks(spool)
+    refused = spandet(*arguments, out) if spool.exists() else None
+    assert refused is None or (refused.returncode, "--resume" in refused.stderr) == (2, True)
+    succeeds(*arguments, out, "--resume")
+    assert not spool.exists()
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert [document.id for document in read(out)] == [str(n) for n in range(5000)]
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    write([Document("A text.", id=str(n)) for n in range(20_000)], tmp_path / "in.jsonl")
+    out = tmp_path / "out.jsonl"
+    running = subprocess.Popen(
+        command("predict", small_model(DETECTOR), tmp_path / "in.jsonl", "-o", out),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not marks(tmp_path / "out.jsonl.spool"):
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert (running.returncode, said) == (
+        130,
+        "interrupted: the same command with --resume goes on\n",
+    )
+
+
+def test_several_inputs_come_out_in_order(tmp_path: Path) -> None:
+    model = small_model(DETECTOR)
+    documents = small_documents(20)
+    write(documents, tmp_path / "a.jsonl.gz")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "b.txt").write_text("Halburn Rangers beat Tibburn.")
+    (tmp_path / "texts" / "a.txt").write_text("Tibburn.")
+    out = tmp_path / "out.jsonl"
+    succeeds("predict", model, tmp_path / "a.jsonl.gz", tmp_path / "texts", "-o", out)
+    texts = [document.text for document in documents]
+    texts += ["Tibburn.", "Halburn Rangers beat Tibburn."]
+    found = list(read(out))
+    assert [document.text for document in found] == texts
+    own = Recognizer.from_pretrained(model).predict([*documents, *map(Document, texts[-2:])])
+    assert [document.entities for document in found] == [document.entities for document in own]
+
+
+def test_plain_text_on_standard_input(tmp_path: Path) -> None:
+    model, text = small_model(DETECTOR), small_documents(20)[0].text
+    said = succeeds("predict", model, "-", "--min-score", "0", stdin=text)
+    record = json.loads(said)
+    assert record["text"] == text
+    labels = [entity["label"] for entity in record["entities"]]
+    assert labels
+    said = succeeds("predict", model, "-", "--min-score", "0", "--label", labels[0], stdin=text)
+    assert {e["label"] for e in json.loads(said)["entities"]} == {labels[0]}
+    assert spandet("predict", model, "-", stdin="{broken").returncode == 2
+
+
+def test_exit_codes_that_scripts_can_use(tmp_path: Path) -> None:
+    model, data = small_model(DETECTOR), tmp_path / "in.jsonl"
+    data.write_text('{"text": "Tibburn."}\n{"text": 3}\n')
+    out = tmp_path / "out.jsonl"
+    bad = spandet("predict", model, data, "-o", out)
+    assert (bad.returncode, bad.stderr) == (
+        1,
+        f"error: {data}:2: text is 3, expected a string\n",
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+    skipped = spandet("predict", model, data, "-o", out, "--skip-bad")
+    assert skipped.returncode == 3
+    assert "skipped 1 bad records" in skipped.stderr
+    assert len(list(read(out))) == 1
+    for arguments in (
+        ("predict", model, data, "-o", out, "--label", "nothing"),
+        ("predict", model, data, "-o", out, "--min-score", "2"),
+        ("predict", model, data, "-o", out, "--device", "abacus"),
+        ("predict", tmp_path / "absent", data, "-o", out),
+        ("predict", model, tmp_path / "absent.txt", "-o", out),
+    ):
+        assert spandet(*arguments).returncode == 2, arguments
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_a_gzip_bomb_fills_no_memory(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.jsonl.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as stream:
+        stream.write(b'{"text": "')
+        for _ in range(1 << 10):
+            stream.write(b"a" * (1 << 20))
+        stream.write(b'"}\n{"text": "fine"}\n')
+    code = (
+        "import resource, sys; from spandet.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    run = [sys.executable, "-c", code, "convert", str(bomb), str(tmp_path / "out.jsonl")]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    said, most = done.stderr.strip().split("\n")
+    assert done.returncode == 1
+    assert said == f"error: {bomb}:1: a line of more than 64 MiB, which is too long to read"
+    assert int(most) < 400_000
+    assert not (tmp_path / "out.jsonl").exists()
+    out = tmp_path / "out.jsonl"
+    after = spandet("predict", small_model(DETECTOR), bomb, "-o", out, "--skip-bad")
+    assert after.returncode == 3
+    assert [document.text for document in read(out)] == ["fine"]
+
+
+def test_models_are_listed_and_found_by_name(tmp_path: Path) -> None:
+    folder = small_model(DETECTOR)
+    (tmp_path / "little").symlink_to(folder)
+    environment = {**os.environ, "SPANDET_MODELS": str(tmp_path)}
+
+    def said(*arguments: object) -> str:
+        done = subprocess.run(
+            command(*arguments), capture_output=True, text=True, check=True, env=environment
+        )
+        return done.stdout
+
+    (listed,) = [
+        model for model in json.loads(said("models", "--json")) if model["name"] == "little"
+    ]
+    assert listed["origin"] == "local"
+    assert listed["detector"] == DETECTOR
+    assert listed["dev_f1"] > 0.5
+    assert "place" in listed["labels"]
+    assert "little" in said("models")
+    assert said("models", "little").startswith("---\nlibrary_name: spandet")
+    (tmp_path / "in.txt").write_text("Tibburn.")
+    assert json.loads(said("predict", "little", tmp_path / "in.txt"))["text"] == "Tibburn."
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "-"])
+def test_what_goes_nowhere_needs_no_spool(target: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("Tibburn.")
+    arguments = ("predict", small_model(DETECTOR), tmp_path / "in.txt", "-o", target)
+    succeeds(*arguments, "--to", "jsonl")
+    assert not Path("/dev/null.spool").exists()
