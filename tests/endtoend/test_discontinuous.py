@@ -94,7 +94,7 @@ def test_every_command_knows_them(model: Path, tmp_path: Path) -> None:
 
     report = json.loads(run("evaluate", gold, found, "--json"))
     assert report["micro"]["f1"] >= 0.9
-    assert "left … " in run("view", gold, found)
+    assert "└──┘···········└─✓symptom" in run("view", gold, found)  # left and right …
 
     traced = map(json.loads, run("trace", model, "-i", gold, "--json").splitlines())
     entities = [e for d in traced for sentence in d["sentences"] for e in sentence["found"]]

@@ -11,7 +11,7 @@ import browsing
 from browsing import find_browser
 from spandet.viewing import trace_to_html
 from spandet.viewing.traces import TracedDocument
-from trace_samples import JUDGED, PLAIN, WORDS, found, sentence
+from trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
 
 # Runs after the page's own script.
 PROBE = """
@@ -86,6 +86,30 @@ def test_bars_lie_under_the_words_of_every_stage(browser: str, tmp_path: Path) -
     assert got["between"] == pytest.approx([start_at(2.665), end_at(4.035)], abs=0.5)
     assert 15 < got["below"] < 40
     assert got["names"] == ["CEL", "DNA"]
+
+
+def test_an_entity_in_pieces_has_a_bar_under_each(browser: str, tmp_path: Path) -> None:
+    script = """
+      const side = (element) => { const b = box(element); return [b.left, b.right]; };
+      const goals = shown("goal").map(side);
+      const bars = shown("bar").map(side);
+      point(shown("bar")[1]);
+      const tips = [tip.textContent];
+      to(0);
+      tips.push(tip.textContent);
+      report({ words: places().map((w) => [w.left, w.right]), goals, bars, tips,
+        lit: document.querySelectorAll(".bar.on").length });
+    """
+    got = probe(browser, tmp_path, script, IN_PIECES)
+    words = got["words"]
+    # The entity that was found has two bars; of the one that was missed, one candidate is shown.
+    bars = [(words[0][0], words[0][1]), (words[2][0], words[3][1]), (words[7][0], words[7][1])]
+    assert got["bars"] == [pytest.approx(bar, abs=0.5) for bar in bars]
+    goals = [(words[5][0], words[5][1]), (words[7][0], words[7][1])]
+    assert got["goals"] == [pytest.approx(goal, abs=0.5) for goal in goals]
+    assert "predicted (2, 3)" in got["tips"][0]
+    assert "stage 0 (2.50, 3.00)" in got["tips"][1]
+    assert got["lit"] == 2
 
 
 def test_the_arrow_keys_go_from_stage_to_stage(browser: str, tmp_path: Path) -> None:

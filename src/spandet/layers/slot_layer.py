@@ -68,9 +68,9 @@ class Near:
     last: Int[Tensor, "batch span word"]
 
 
-def near(spans: Int[Tensor, "batch span 2"], words: int, reach: int) -> Near:
+def near(spans: Int[Tensor, "batch span 2"], words: int | torch.SymInt, reach: int) -> Near:
     """Distances of all words: `reach` is the word at the boundary itself."""
-    position = torch.arange(words, device=spans.device)
+    position = torch.arange(words, device=spans.device)  # type: ignore[arg-type] (it takes both)
     first, end = spans[..., None].unbind(dim=2)
     ahead = (position - first).clamp(-reach, reach) + reach
     return Near(ahead, (position - end + 1).clamp(-reach, reach) + reach)
