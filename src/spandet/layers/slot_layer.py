@@ -70,7 +70,7 @@ class Near:
 
 def near(spans: Int[Tensor, "batch span 2"], words: int | torch.SymInt, reach: int) -> Near:
     """Distances of all words: `reach` is the word at the boundary itself."""
-    position = torch.arange(words, device=spans.device)  # type: ignore[arg-type] (it takes both)
+    position = torch.arange(words, device=spans.device)  # type: ignore[arg-type]
     first, end = spans[..., None].unbind(dim=2)
     ahead = (position - first).clamp(-reach, reach) + reach
     return Near(ahead, (position - end + 1).clamp(-reach, reach) + reach)
