@@ -161,7 +161,7 @@ class Recognizer:
         """
         if batch_pieces < 1:
             raise UsageError(f"batch_pieces must be at least 1, not {batch_pieces}")
-        decoding, wanted = self._surer(min_score), self._wanted(labels)
+        decoding, wanted = self.surer(min_score), self._wanted(labels)
         found = (
             _with_entities(document, entities)
             for window in windows(documents_of(documents))
@@ -172,7 +172,8 @@ class Recognizer:
         total = len(documents) if isinstance(documents, Sized) else None
         return watched(found, "predicting", total=total)
 
-    def _surer(self, min_score: float | None) -> DecodingSettings:
+    def surer(self, min_score: float | None) -> DecodingSettings:
+        """How to decode if entities must be so sure; None: as tuned."""
         if min_score is None:
             return self.decoding
         if not 0 <= min_score <= 1:

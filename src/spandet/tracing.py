@@ -45,7 +45,13 @@ _OPEN = {**_ALL, "crossing": "keep", "nms_decay": 1.0}
 """Decoding that lets everything pass that is an entity at all."""
 
 
-def trace(recognizer: Recognizer, document: Document, *, gold: bool = False) -> TracedDocument:
+def trace(
+    recognizer: Recognizer,
+    document: Document,
+    *,
+    gold: bool = False,
+    min_score: float | None = None,
+) -> TracedDocument:
     """What is found in a document, with the stages that led to each entity.
 
     Args:
@@ -53,12 +59,14 @@ def trace(recognizer: Recognizer, document: Document, *, gold: bool = False) -> 
         document: Where to look.
         gold: The document's entities are what should be found: say of every entity whether it is
             right, and of everything missed what came nearest and why it was not taken.
+        min_score: How sure an entity must be, in place of the threshold that was tuned.
     """
     by_sentence, misfits = document.entities_in_words()
     examples = recognizer.tagged(recognizer.examples_of(document))
     rows = zip(document.sentences, examples, by_sentence, strict=True)
+    decoding = recognizer.surer(min_score)
     sentences = tuple(
-        _traced(_Beliefs(recognizer, example), sentence, own if gold else None)
+        _traced(_Beliefs(recognizer, example, decoding), sentence, own if gold else None)
         for sentence, example, own in rows
     )
     return TracedDocument(document, sentences, tuple(misfits) if gold else ())
@@ -142,12 +150,15 @@ def _obstacle_of_pieces(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacl
 class _Beliefs:
     """All candidates of one sentence, and what decoding makes of them."""
 
-    def __init__(self, recognizer: Recognizer, example: Example) -> None:
+    def __init__(
+        self, recognizer: Recognizer, example: Example, decoding: DecodingSettings
+    ) -> None:
         self.recognizer = recognizer
+        self.decoding = decoding
         self.labels = recognizer.labels
         self.words = example.words
         # In the precision of scores, so that both sides of a comparison are rounded alike.
-        self.threshold = torch.tensor(recognizer.decoding.threshold).item()
+        self.threshold = torch.tensor(decoding.threshold).item()
         # A sentence alone needs no padding, so that all its candidates are real ones.
         ((_, self.predictions),) = recognizer.predictions([example], keep_all=True)
         self.kept: list[bool] = self.predictions.mask[0].tolist()
@@ -157,7 +168,7 @@ class _Beliefs:
     @property
     def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate, tuple[Candidate, ...]]]:
         """What is emitted, from left to right, with its candidates: the first and the others."""
-        for whole in assemble(self.predictions, self.recognizer.decoding):
+        for whole in assemble(self.predictions, self.decoding):
             first, *more = map(self.candidate, whole.origins)
             yield self.recognizer.entity(whole), first, tuple(more)
 
@@ -261,7 +272,7 @@ class _Beliefs:
         return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
 
     def _decoding(self, changes: Mapping[str, object]) -> DecodingSettings:
-        return self.recognizer.decoding.model_copy(update=changes)
+        return self.decoding.model_copy(update=changes)
 
     def _is_span(self, index: int) -> bool:
         """Was a dropped candidate a span to the end? Detectors leave one that was not empty."""

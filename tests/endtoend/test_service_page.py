@@ -94,16 +94,17 @@ def test_a_click_shows_the_way_of_an_entity(visit: Visit, recognizer: Recognizer
     details.get_by_role("button", name="Play").wait_for()
     slider.press("End")
     expect(rows.last).to_have_class("now")
-    # In the end the bar lies under the entity's words.
-    shown = visit.page.evaluate("""() => {
+    # When all has come to rest, the bar lies under the entity's words.
+    under = """(words) => {
       const bars = [...document.querySelectorAll(".way .bar:not([hidden])")]
         .map((bar) => bar.getBoundingClientRect());
       const holds = (box) => bars.some((bar) => bar.left <= box.left + 1
         && box.right <= bar.right + 1 && Math.abs(bar.top - box.bottom) < 3);
-      return [...document.querySelectorAll(".way .w")]
-        .filter((word) => [...word.getClientRects()].every(holds)).map((word) => word.textContent);
-    }""")
-    assert "".join(shown) == words.replace(" ", "")
+      return words === [...document.querySelectorAll(".way .w")]
+        .filter((word) => [...word.getClientRects()].every(holds))
+        .map((word) => word.textContent).join("");
+    }"""
+    visit.page.wait_for_function(under, arg=words.replace(" ", ""))
 
 
 def test_the_slider_and_the_labels_hide_what_is_not_wanted(
@@ -139,6 +140,17 @@ def test_less_sure_entities_need_no_second_question(visit: Visit, recognizer: Re
     (document,) = recognizer.predict([TEXT], min_score=0.1)
     expect(visit.bars).to_have_count(len(document.entities))
     assert asked == []
+
+
+def test_the_way_of_the_least_sure_entity_is_shown_too(
+    visit: Visit, recognizer: Recognizer
+) -> None:
+    visit.find(TEXT)
+    visit.page.get_by_role("slider", name="Score above").fill("0.05")
+    (document,) = recognizer.predict([TEXT], min_score=0.05)
+    unsure = min(plain_document(document)["entities"], key=lambda entity: entity["score"])
+    visit.bars.nth(visit.names.index(said(unsure))).click()
+    expect(visit.page.get_by_role("slider", name="Stage")).to_be_visible()
 
 
 def test_copies_what_is_shown_as_json(visit: Visit, recognizer: Recognizer) -> None:

@@ -70,6 +70,24 @@ def test_what_is_found_is_what_is_predicted(
         assert scores == pytest.approx([e.score for e in predicted.entities], abs=1e-4)
 
 
+@pytest.mark.parametrize("min_score", [0.0, 0.9])
+def test_surer_or_less_sure_as_in_prediction(
+    recognizer: Recognizer, documents: list[Document], min_score: float
+) -> None:
+    changed = False
+    for document, tuned, predicted in zip(
+        documents,
+        recognizer.predict(documents),
+        recognizer.predict(documents, min_score=min_score),
+        strict=True,
+    ):
+        traced = trace(recognizer, document, min_score=min_score)
+        found = [key for s in traced.sentences for key in keys(predicted, s)]
+        assert found == [(e.span, e.label) for e in predicted.entities]
+        changed = changed or predicted.entities != tuned.entities
+    assert changed
+
+
 def test_found_and_missed_share_out_the_gold(traced: list[TracedDocument]) -> None:
     for document in traced:
         for sentence in document.sentences:

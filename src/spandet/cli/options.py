@@ -38,3 +38,7 @@ Set = Annotated[
         "--set", metavar="section.key=value", help="Change a setting of the model; repeatable."
     ),
 ]
+MinScore = Annotated[
+    float | None,
+    typer.Option("--min-score", metavar="SCORE", help="Only entities surer than this (0 to 1)."),
+]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from spandet.cli.options import FromFormat, Model, Set, SkipBad, ToFormat
+from spandet.cli.options import FromFormat, MinScore, Model, Set, SkipBad, ToFormat
 from spandet.cli.terminal import note, report_skipped
 
 Inputs_ = Annotated[
@@ -16,10 +16,6 @@ Inputs_ = Annotated[
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help="A file, or - for standard output.")
-]
-MinScore = Annotated[
-    float | None,
-    typer.Option("--min-score", metavar="SCORE", help="Only entities surer than this (0 to 1)."),
 ]
 Labels = Annotated[
     list[str] | None,

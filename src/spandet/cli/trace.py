@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spandet.cli.options import FromFormat, Html, Model, Set
+from spandet.cli.options import FromFormat, Html, MinScore, Model, Set
 from spandet.cli.terminal import console, progress, write_page
 from spandet.errors import UsageError
 from spandet.formats import read
@@ -46,6 +46,7 @@ def trace_command(
     input_: Input = None,
     from_: FromFormat = None,
     limit: Limit = None,
+    min_score: MinScore = None,
     set_: Set = None,
     all_stages: AllStages = False,
     json_: JsonLines = False,
@@ -67,7 +68,9 @@ def trace_command(
 
     recognizer = Recognizer.from_pretrained(model, set_ or ())
     watched = progress(islice(documents, most), "tracing")
-    traced: Iterable[TracedDocument] = (trace(recognizer, each, gold=gold) for each in watched)
+    traced: Iterable[TracedDocument] = (
+        trace(recognizer, each, gold=gold, min_score=min_score) for each in watched
+    )
     if json_:
         traced = _printed(traced)
     if html is not None:

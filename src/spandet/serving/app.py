@@ -172,7 +172,9 @@ def _guarded_routes(*, with_token: bool) -> APIRouter:
         """Show how the entities of a text came about, stage by stage."""
         state = request.app.state
         _check_texts([wanted.text], most=1, longest=state.settings.max_trace_chars)
-        (traced,) = await _unless_gone(request, state.batcher.run(Tracing(), [wanted.text]))
+        (traced,) = await _unless_gone(
+            request, state.batcher.run(Tracing(wanted.min_score), [wanted.text])
+        )
         return AsciiJSON(traced)
 
     @router.get("/v1/model", response_model=ModelResponse)

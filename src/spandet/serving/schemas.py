@@ -48,6 +48,11 @@ def _there(value: object) -> object:
 
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 Score = Annotated[float, Interval(ge=0, le=1)]
+MinScore = Annotated[
+    Score | None,
+    BeforeValidator(_there),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 
 
 class _Message(BaseModel):
@@ -77,11 +82,7 @@ class EntitiesRequest(_Message):
         WithJsonSchema({"type": "array", "items": {"type": "string"}}),
     ] = None
     """Many texts, instead of one."""
-    min_score: Annotated[
-        Score | None,
-        BeforeValidator(_there),
-        WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
-    ] = None
+    min_score: MinScore = None
     """Only entities surer than this, in place of the model's tuned threshold."""
     labels: Annotated[
         list[str] | None,
@@ -110,6 +111,8 @@ class TraceRequest(_Message):
     )
 
     text: Text
+    min_score: MinScore = None
+    """Only entities surer than this, in place of the model's tuned threshold."""
 
 
 class EntityOut(BaseModel):

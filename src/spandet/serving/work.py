@@ -61,9 +61,11 @@ class Finding:
 class Tracing:
     """Show how entities came about."""
 
+    min_score: float | None = None
+
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[TracedDocument]:
         """The documents with the way of each entity."""
-        return [trace(recognizer, document) for document in documents]
+        return [trace(recognizer, document, min_score=self.min_score) for document in documents]
 
     def join(self, text: str, done: Sequence[tuple[Part, TracedDocument]]) -> dict[str, Any]:
         """Sentence by sentence; words know their place in the text."""

@@ -188,5 +188,7 @@ def test_a_trace_is_that_of_the_document() -> None:
         for start, word in zip(sentence["char_starts"], sentence["words"], strict=True):
             assert text[start:].startswith(word)
         assert sentence["found"][0]["steps"]
+        surest = await client.post("/v1/trace", json={"text": text, "min_score": 1.0})
+        assert not any(sentence["found"] for sentence in surest.json()["sentences"])
 
     with_client(story, part_chars=100)

@@ -105,7 +105,7 @@ export const fetchEntities = async (text, minScore, options) => {
   return answer.documents[0].entities;
 };
 
-export const fetchTrace = (text, options) => post("v1/trace", { text }, options);
+export const fetchTrace = (text, minScore, options) => post("v1/trace", { text, min_score: minScore }, options);
 
 // A text file as text; throws Trouble where it is none.
 export const readTextFile = async (file, longest) => {

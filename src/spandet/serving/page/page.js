@@ -250,7 +250,7 @@ const panel = createPanel(at("panel"), {
 
 const choose = (entity) => {
   chosen = entity;
-  panel.open(entity, { method: model.detector, threshold: model.threshold, load: () => traces.of(entity) });
+  panel.open(entity, { method: model.detector, load: () => traces.of(entity) });
   sheet.choose(entity);
   entity.button?.scrollIntoView({ block: "nearest" }); // a small screen is half covered now
 };

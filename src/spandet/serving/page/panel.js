@@ -15,8 +15,6 @@ const METHODS = {
 };
 
 const UNKNOWN = "Alone, without the text around it, the model does not find it here: there is no way to show.";
-const unsure = (threshold) => `The model’s own threshold is ${threshold.toFixed(2)}. Left to itself it would not `
-  + "take this for an entity, so there is no way to show.";
 
 const make = (tag, className, ...content) => {
   const made = document.createElement(tag);
@@ -197,7 +195,7 @@ export const createPanel = (panel, { hueOf, onClose }) => {
   };
 
   // `load` gives the trace of the entity, or null where the model would not emit it.
-  const open = async (entity, { method, threshold, load }) => {
+  const open = async (entity, { method, load }) => {
     clear();
     const mine = turn;
     const section = make("section", "", make("h3", "", "How it was found"));
@@ -217,7 +215,7 @@ export const createPanel = (panel, { hueOf, onClose }) => {
       if (mine !== turn) return;
       waiting.remove();
       if (traced) showWay(section, traced);
-      else section.append(make("p", "soft small", entity.score > threshold ? UNKNOWN : unsure(threshold)));
+      else section.append(make("p", "soft small", UNKNOWN));
     } catch (trouble) {
       if (mine === turn) waiting.textContent = trouble.message;
     }

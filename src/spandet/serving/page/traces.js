@@ -1,6 +1,7 @@
 // How entities of a text came about, asked for when somebody wants to know.
 
 import { fetchTrace } from "./client.js";
+import { LOWEST_SCORE } from "./search.js";
 import { countCharacters, paragraphAround, sentenceAround } from "./words.js";
 
 const LONGEST = 5000;
@@ -25,7 +26,7 @@ export const createTraces = (text, { threshold, limits }) => {
   const traceOf = ([from, to]) => {
     const key = `${from}:${to}`;
     if (!asked.has(key)) {
-      const answer = fetchTrace(text.slice(from, to));
+      const answer = fetchTrace(text.slice(from, to), Math.min(LOWEST_SCORE, threshold));
       answer.catch(() => asked.delete(key)); // so that it can be tried again
       asked.set(key, answer);
     }
@@ -34,9 +35,8 @@ export const createTraces = (text, { threshold, limits }) => {
 
   // A trace is long, so only the entity's sentence is traced. Where the server sees sentences or their
   // surroundings otherwise than this browser, the paragraph says it better. None (null) is there
-  // where the model would not take it for an entity.
+  // where the model does not find it without the text around it.
   const of = async (entity) => {
-    if (entity.score <= threshold) return null;
     const paragraph = paragraphAround(text, entity.start, entity.end);
     const stretches = [sentenceAround(text, paragraph, entity.start, entity.end), paragraph];
     let best = null;
