@@ -6,6 +6,7 @@ Tests run side by side and are small: one thread each, set before torch is loade
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,12 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _GOLDEN = Path(__file__).parent / "golden" / "files"
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be heard, by child processes too: in the background it may be switched off."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
