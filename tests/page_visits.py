@@ -57,6 +57,10 @@ def serving(app: FastAPI) -> Iterator[str]:
         thread.join(timeout=10)
 
 
+AT_REST = "() => document.getAnimations().every((one) => one.playState !== 'running')"
+"""Bars grow when they come."""
+
+
 class Visit:
     """A visit to a page, with everything that must not happen: errors, and calls elsewhere."""
 
@@ -89,6 +93,7 @@ class Visit:
         self.page.get_by_role("textbox", name="Text to look for").fill(text)
         self.page.get_by_role("button", name="Find entities").click()
         self.page.wait_for_selector("#results:not([hidden])")
+        self.page.wait_for_function(AT_REST)
 
     def answer(self, *entities: dict[str, Any], trace: dict[str, Any] | None = None) -> None:
         """Play the server: whatever is asked, these entities are in it."""

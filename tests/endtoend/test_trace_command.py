@@ -139,7 +139,7 @@ def test_mistakes_are_named(folder: Path) -> None:
     assert str(refused(folder, "a", "-i", gold)) == "trace needs a TEXT or --input FILE, got both"
     assert "a TEXT has none" in str(refused(folder, "a", "--from", "jsonl"))
     assert isinstance(refused(folder, "-i", folder / "absent.jsonl"), UsageError)
-    assert "is not a model folder" in str(refused(folder / "no", "a"))
+    assert "there is no model" in str(refused(folder / "no", "a"))
     assert "cannot write" in str(refused(folder, "a", "--html", folder / "no" / "page.html"))
 
 

@@ -45,6 +45,7 @@ const joined = (boxes) => {
 const sameSize = (one, other) =>
   Math.abs(one.width - other.width) < 0.5 && Math.abs(one.height - other.height) < 0.5;
 
+const FRAMES_TO_SETTLE = 12;
 const gapsOf = (pieces) => pieces.slice(1).map(([start], i) => [pieces[i][1], start]);
 
 export const createSheet = (root, { hueOf, describe, onChoose }) => {
@@ -284,10 +285,17 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     light(entity, "glow");
   };
 
+  // Blocks get their true heights only when they come near, which moves what is after them: so it is
+  // brought into view until nothing moves any more.
+  const comeTo = (entity, frames) => {
+    entity.button?.scrollIntoView({ block: "nearest" });
+    if (frames > 0 && stop === entity) requestAnimationFrame(() => comeTo(entity, frames - 1));
+  };
+
   const focus = (entity) => {
     stopAt(entity);
-    entity.button?.focus();
-    entity.button?.scrollIntoView({ block: "nearest" });
+    entity.button?.focus({ preventScroll: true });
+    comeTo(entity, FRAMES_TO_SETTLE);
   };
 
   // The smallest entity around a place in the words.
