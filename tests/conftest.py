@@ -14,6 +14,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+pytest_plugins = ["page_fixtures"]
+
 _GOLDEN = Path(__file__).parent / "golden" / "files"
 
 

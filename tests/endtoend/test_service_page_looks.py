@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from browsing import find_browser
-from page_visits import Visit, chromium, entity, serving
+from page_visits import Visit, entity, serving
 from serving_toys import sure_recognizer
 from spandet.serving import create_app
 
@@ -49,18 +48,6 @@ PLACES = """(name) => {
   });
   return { bars: bars.map((bar) => plain(bar.getBoundingClientRect())), lines };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium(find_browser()) as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address(browser: Browser) -> Iterator[str]:
-    with serving(create_app(sure_recognizer())) as address:
-        yield address
 
 
 @pytest.fixture

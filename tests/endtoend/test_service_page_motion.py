@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browsing import find_browser
-from page_visits import Visit, chromium, entity, serving
-from serving_toys import sure_recognizer
-from spandet.serving import create_app
+from page_visits import Visit, entity
 
 TEXT = "There is pain in the knee and shoulder of the man."
 WORDS = ["There", "is", "pain", "in", "the", "knee", "and", "shoulder", "of", "the", "man", "."]
@@ -99,18 +95,6 @@ LAWS = """async (seed) => {
     units: [...text].every((character, i) => text.startsWith(character, units(i))),
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium(find_browser()) as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address(browser: Browser) -> Iterator[str]:
-    with serving(create_app(sure_recognizer())) as address:
-        yield address
 
 
 def comes_to_cover(visit: Visit, words: list[str]) -> None:

@@ -27,7 +27,7 @@ def convert_command(
     corpus = read(input_, from_, skip_bad=skip_bad)
     count = _Count()
     write(count.of(progress(corpus, "converting")), output, to)
-    report_skipped(corpus)
+    report_skipped(corpus.skips, corpus.skipped)
     note(f"{count.documents:,} documents, {count.sentences}, {count.entities:,} entities")
 
 

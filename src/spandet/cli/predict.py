@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from spandet.cli.options import FromFormat, MinScore, Model, Set, SkipBad, ToFormat
 from spandet.cli.terminal import note, report_skipped
+
+if TYPE_CHECKING:
+    from spandet.predicting import Choices
 
 Inputs_ = Annotated[
     list[str],
@@ -73,7 +79,7 @@ def predict_command(
     Exit codes: 0 fine, 1 bad data, 2 bad argument, 3 done, but bad records
     were passed over (--skip-bad), 130 interrupted: go on with --resume.
     """
-    from spandet.predicting import Choices, Inputs, Job
+    from spandet.predicting import Choices, is_stream
 
     choices = Choices(
         min_score=min_score,
@@ -82,27 +88,45 @@ def predict_command(
         device=device,
         overrides=tuple(set_ or ()),
     )
+    run: Callable[..., int] = _predict_here
     if engine == "ray":
         from spandet.cli.predict_ray import predict_on_ray
 
-        try:
-            skipped = predict_on_ray(
-                model,
-                inputs,
-                output,
-                choices,
-                from_=from_,
-                to=to,
-                resume=resume,
-                overwrite=overwrite,
-                skip_bad=skip_bad,
-                workers=workers,
-                shard_bytes=shard_bytes,
-            )
-        except KeyboardInterrupt:
-            note("interrupted: the same command with --resume goes on")
-            raise typer.Exit(INTERRUPTED) from None
-        raise typer.Exit(SKIPPED if skipped else 0)
+        run = partial(predict_on_ray, workers=workers, shard_bytes=shard_bytes)
+    try:
+        skipped = run(
+            model,
+            inputs,
+            output,
+            choices,
+            from_=from_,
+            to=to,
+            resume=resume,
+            overwrite=overwrite,
+            skip_bad=skip_bad,
+        )
+    except KeyboardInterrupt:
+        kept = "" if is_stream(output) else ": the same command with --resume goes on"
+        note(f"interrupted{kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(SKIPPED if skipped else 0)
+
+
+def _predict_here(
+    model: Path,
+    inputs: Sequence[str],
+    output: str,
+    choices: Choices,
+    *,
+    from_: str | None,
+    to: str | None,
+    resume: bool,
+    overwrite: bool,
+    skip_bad: bool,
+) -> int:
+    """Write the output; gives the number of bad records that were passed over."""
+    from spandet.predicting import Inputs, Job
+
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
     job.check(resume=resume, overwrite=overwrite)
     # torch takes seconds to load: mistakes in what to read and write come first.
@@ -110,13 +134,7 @@ def predict_command(
     from spandet.recognizer import Recognizer
 
     folder = find_model(model)
-    recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=device)
-    try:
-        job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
-    except KeyboardInterrupt:
-        kept = "" if job.is_stream else ": the same command with --resume goes on"
-        note(f"interrupted{kept}")
-        raise typer.Exit(INTERRUPTED) from None
-    report_skipped(job.inputs)
-    if job.inputs.skipped:
-        raise typer.Exit(SKIPPED)
+    recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
+    job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
+    report_skipped(job.inputs.skips, job.inputs.skipped)
+    return job.inputs.skips

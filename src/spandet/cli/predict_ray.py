@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spandet.cli.terminal import note
+from spandet.cli.terminal import note, report_skipped
 from spandet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,12 +55,7 @@ def predict_on_ray(
     job = RayJob.build(values, where="engine ray")
     shown = _show if sys.stderr.isatty() else None
     report = run_ray(model, inputs, output, job, overrides=choices.overrides, on_part=shown)
-    if report.skipped:
-        note(f"skipped {report.skipped:,} bad records:")
-        for problem in report.problems:
-            note(f"  {problem}")
-        if report.skipped > len(report.problems):
-            note(f"  … and {report.skipped - len(report.problems):,} more")
+    report_skipped(report.skipped, report.problems)
     return report.skipped
 
 

@@ -19,5 +19,5 @@ def stats_command(
     """Count sentences, words and entities: by label, nesting, depth and length."""
     corpus = read(input_, from_, skip_bad=skip_bad)
     statistics = describe(progress(corpus, "counting"))
-    report_skipped(corpus)
+    report_skipped(corpus.skips, corpus.skipped)
     show(statistics, json_=json_, markdown=markdown, html=html)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from spandet.formats import Corpus
+from spandet.formats.corpus import SHOWN_SKIPS
 from spandet.formats.target import Target
 from spandet.text import Document
 from spandet.watching import watched
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from spandet.predicting import Inputs
-
-_SHOWN_SKIPS = 20
 
 
 def show_error(error: Exception) -> None:
@@ -84,12 +80,13 @@ def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
     yield from watched(documents, doing)
 
 
-def report_skipped(corpus: Corpus | Inputs) -> None:
-    """Count and list the bad records that `--skip-bad` passed over."""
-    if not corpus.skipped:
+def report_skipped(count: int, problems: Sequence[object]) -> None:
+    """Count the bad records that `--skip-bad` passed over, and list the first of them."""
+    if not count:
         return
-    note(f"skipped {len(corpus.skipped):,} bad records:")
-    for error in corpus.skipped[:_SHOWN_SKIPS]:
-        note(f"  {error}")
-    if len(corpus.skipped) > _SHOWN_SKIPS:
-        note(f"  … and {len(corpus.skipped) - _SHOWN_SKIPS:,} more")
+    note(f"skipped {count:,} bad records:")
+    shown = problems[:SHOWN_SKIPS]
+    for problem in shown:
+        note(f"  {problem}")
+    if count > len(shown):
+        note(f"  … and {count - len(shown):,} more")

@@ -13,6 +13,9 @@ from spandet.text import Document
 
 Reader = Callable[[Source], Iterator[Parsed]]
 Writer = Callable[[Iterable[Document], Target], None]
+SHOWN_SKIPS = 20
+"""So many of the bad records that were passed over are named one by one."""
+_KEPT_SKIPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +42,13 @@ class Corpus:
     format: Format
     skip_bad: bool = False
     skipped: list[FormatError] = field(default_factory=list)
-    """What the last iteration passed over (with `skip_bad`), in order."""
+    """What the last iteration passed over (with `skip_bad`), in order: the first thousand."""
+    skips: int = 0
+    """How many it passed over in all."""
 
     def __iter__(self) -> Iterator[Document]:
         self.skipped.clear()
+        self.skips = 0
         parts = files_of(self.source, self.format)
         for part in parts:
             try:
@@ -51,7 +57,7 @@ class Corpus:
                 # What follows the damage in this file is lost; the other files are not.
                 if not self.skip_bad or len(parts) == 1:
                     raise
-                self.skipped.append(error)
+                self._skip(error)
 
     def _documents(self, part: Source) -> Iterator[Document]:
         assert self.format.read is not None  # noqa: S101 (`read` has checked it)
@@ -59,9 +65,14 @@ class Corpus:
             if isinstance(parsed, Document):
                 yield parsed
             elif self.skip_bad:
-                self.skipped.append(parsed)
+                self._skip(parsed)
             else:
                 raise parsed
+
+    def _skip(self, error: FormatError) -> None:
+        self.skips += 1
+        if len(self.skipped) < _KEPT_SKIPS:
+            self.skipped.append(error)
 
 
 def files_of(source: Source, format_: Format) -> list[Source]:

@@ -36,6 +36,12 @@ class Choices:
     overrides: tuple[str, ...] = ()
 
 
+def is_stream(output: str) -> bool:
+    """Does the output go somewhere where nothing stays, so that there is no spool?"""
+    final = Path(output)
+    return output == STDOUT or (final.exists() and not final.is_file() and not final.is_dir())
+
+
 @dataclass(frozen=True)
 class Job:
     """Inputs, and where the results go."""
@@ -59,7 +65,7 @@ class Job:
             raise UsageError(f"no format that can be written is called {name!r}: {writable}")
         if resume and overwrite:
             raise UsageError("--resume goes on, --overwrite begins anew: give one of them")
-        if self.is_stream:
+        if is_stream(self.output):
             if resume:
                 raise UsageError(f"--resume needs a file to go on with, not {target.name}")
             return
@@ -73,14 +79,6 @@ class Job:
                 f"{self.spool_path} is from an interrupted run: go on with --resume, or begin anew "
                 f"with --overwrite"
             )
-
-    @property
-    def is_stream(self) -> bool:
-        """Does the output go somewhere where nothing stays, so that there is no spool?"""
-        final = Path(self.output)
-        return self.output == STDOUT or (
-            final.exists() and not final.is_file() and not final.is_dir()
-        )
 
     @property
     def spool_path(self) -> Path:
@@ -100,7 +98,7 @@ class Job:
         """
         self._predicted(recognizer, iter(()))  # a label that it does not know is said at once
         total = self.inputs.total() if show else None
-        if self.is_stream:
+        if is_stream(self.output):
             stream = self._predicted(recognizer, iter(self.inputs))
             watch = watched(stream, "predicting", total=total) if show else stream
             write(watch, self.output, self.format)

@@ -288,15 +288,22 @@ def test_a_token_is_asked_for_before_anything_is_read() -> None:
     with_client(story, token=secret, max_body_bytes=100)
 
 
+async def stopped_at_work(
+    client: httpx.AsyncClient, recognizer: Watched, seconds: float
+) -> asyncio.Task[httpx.Response]:
+    """Stop a service that is held up by a text; gives who waits for the answer."""
+    recognizer.free.clear()
+    held = asyncio.create_task(client.post(ENTITIES, json={"text": "held"}))
+    await until(recognizer.busy.is_set)
+    client._transport.app.state.batcher.stop(seconds)  # type: ignore[attr-defined]
+    return held
+
+
 def test_a_service_that_stops_finishes_what_it_has() -> None:
     recognizer = Watched()
-    recognizer.free.clear()
 
     async def story(client: httpx.AsyncClient) -> None:
-        app = client._transport.app  # type: ignore[attr-defined]
-        held = asyncio.create_task(client.post(ENTITIES, json={"text": "held"}))
-        await until(recognizer.busy.is_set)
-        app.state.batcher.stop(30)
+        held = await stopped_at_work(client, recognizer, 30)
         refused = await client.post(ENTITIES, json={"text": "late"})
         assert refused.status_code == 503
         assert refused.headers["Retry-After"]
@@ -308,13 +315,9 @@ def test_a_service_that_stops_finishes_what_it_has() -> None:
 
 def test_a_service_that_stops_waits_only_so_long() -> None:
     recognizer = Watched()
-    recognizer.free.clear()
 
     async def story(client: httpx.AsyncClient) -> None:
-        app = client._transport.app  # type: ignore[attr-defined]
-        held = asyncio.create_task(client.post(ENTITIES, json={"text": "held"}))
-        await until(recognizer.busy.is_set)
-        app.state.batcher.stop(0.05)
+        held = await stopped_at_work(client, recognizer, 0.05)
         assert (await held).status_code == 503
         recognizer.free.set()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -94,18 +95,20 @@ def test_a_full_disk_leaves_the_old_one(
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
-@pytest.fixture
+@contextmanager
 def little_room() -> Iterator[None]:
-    """No file may grow beyond a few hundred bytes."""
+    """No file may grow beyond a few hundred bytes, not even the one that pytest may write to."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("little_room")
 def test_what_the_system_says_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"cannot write the checkpoint .*File too large"):
+    message = r"cannot write the checkpoint .*File too large"
+    with pytest.raises(TrainingError, match=message), little_room():
         write_checkpoint(tmp_path / CHECKPOINT, learner(), state())
 
     assert list(tmp_path.iterdir()) == []
