@@ -32,6 +32,8 @@ ENTITIES, TRACE = "/v1/entities", "/v1/trace"
 EXPECTED = {200, 404, 405, 408, 413, 415, 422, 429}
 SENTENCE = "Halburn Rangers beat Tibburn 3-2 in the Ludyne Shipping Arena."
 ODD = ["\0", "\ud800", "\udfff\ud800", "\u202e", "\ufeff", "🧬", "خلية", "\r\n", "a" * 300, "́"]
+REST = 10.0
+"""The service tidies up within seconds."""
 SLACK = 200 * 2**20
 """What memory may differ afterwards: allocators keep some of what they once had."""
 
@@ -188,6 +190,7 @@ def fuzz(address: str, server: psutil.Process, options: argparse.Namespace) -> l
         problems.append("the service does not answer as before")
     if "spandet_queue_texts 0.0" not in metrics:
         problems.append("something is left in the queue")
+    time.sleep(REST)
     grown = server.memory_info().rss - memory
     print(f"memory: {memory / 2**20:.0f} MiB before, {grown / 2**20:+.0f} MiB after")
     if grown > SLACK:

@@ -102,7 +102,11 @@ def service(model: str, *options: str) -> Iterator[tuple[str, psutil.Process]]:
 
 def ask(client: httpx.Client, text: str, expected: object, tally: Tally) -> None:
     began = time.perf_counter()
-    answer = client.post("/v1/entities", json={"text": text})
+    try:
+        answer = client.post("/v1/entities", json={"text": text})
+    except httpx.HTTPError as error:
+        tally.problems.append(f"no answer to {text!r}: {error!r}")
+        return
     if answer.status_code == 429:
         tally.refused += 1
         time.sleep(float(answer.headers["Retry-After"]))

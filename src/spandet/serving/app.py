@@ -45,6 +45,7 @@ from spandet.serving.schemas import (
     with_limits,
 )
 from spandet.serving.settings import ServiceSettings
+from spandet.serving.tidying import Tidied
 from spandet.serving.work import Finding, Tracing
 
 T = TypeVar("T")
@@ -123,6 +124,7 @@ def create_app(
     for router in (_open_routes(), _guarded_routes(with_token=token is not None), page_routes()):
         app.include_router(router)
         paths |= {route.path for route in router.routes if isinstance(route, APIRoute)}
+    app.add_middleware(Tidied)
     app.add_middleware(Observed, metrics=metrics, paths=paths)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app

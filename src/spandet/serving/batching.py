@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from spandet.memory import Tidiness
 from spandet.recognizer import Recognizer
 from spandet.serving.errors import (
     BrokenTextError,
@@ -31,6 +32,7 @@ from spandet.serving.errors import (
 from spandet.serving.metrics import Metrics
 from spandet.serving.settings import ServiceSettings
 from spandet.serving.work import Part, Work, parts_of
+from spandet.text import Document
 
 _logger = logging.getLogger("spandet.serving")
 
@@ -152,6 +154,7 @@ class Batcher:
     def open(self) -> None:
         """Accept work, after `close` again too."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spandet-model")
+        self._tidiness = Tidiness()
         self._stopping = False
 
     async def run(self, work: Work, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -252,13 +255,20 @@ class Batcher:
         characters = sum(len(document.text) for document in documents)
         loop = asyncio.get_running_loop()
         began = time.monotonic()
-        running = loop.run_in_executor(self._thread, work.run, self._recognizer, documents)
+        running = loop.run_in_executor(self._thread, self._run, work, documents)
         outcome: list[Any] | BaseException
         (outcome,) = await asyncio.gather(running, return_exceptions=True)
         seconds = time.monotonic() - began
         self._room.measure(characters, seconds)
         self._metrics.batch(len(items), characters, seconds)
         return outcome
+
+    def _run(self, work: Work, documents: Sequence[Document]) -> list[Any]:
+        """The work itself, on the thread of the model."""
+        try:
+            return work.run(self._recognizer, documents)
+        finally:
+            self._tidiness.keep()
 
     def _report(self, item: _Item, error: BaseException) -> None:
         incident = uuid4().hex[:12]

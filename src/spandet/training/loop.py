@@ -12,6 +12,7 @@ from accelerate.utils import gather_object
 
 from spandet.chance import generator
 from spandet.gold import gold_spans
+from spandet.memory import Tidiness, give_back
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.batches import batches, part_of
@@ -22,7 +23,6 @@ from spandet.training.frozen import FrozenOutputs
 from spandet.training.interruption import Interruption
 from spandet.training.judgement import judge
 from spandet.training.keeper import Keeper
-from spandet.training.memory import Tidiness, give_back
 from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen
 from spandet.training.settings import TrainingSettings
@@ -88,7 +88,7 @@ class Loop:
         self.screen.begin_epoch(state.epoch, self.settings.epochs, len(self.sentences), done)
         self._pace = Pace()
         while state.position < len(plan):
-            self._look(sum(map(len, plan[: state.position])))
+            self._look(plan)
             group = plan[state.position : state.position + every]
             middle = (state.position + len(group) / 2) / len(plan)
             self.engine.begin_step(step=state.step, at=state.epoch + middle)
@@ -142,15 +142,15 @@ class Loop:
         ending = self.interruption.signal > 0
         return engine.loss(prepared, gold, chance, counted=bool(own), ending=ending)
 
-    def _look(self, done: int) -> None:
+    def _look(self, plan: Sequence[tuple[int, ...]]) -> None:
         """How good is it by now? Only the log hears of it: epochs decide what is kept."""
         state, every = self.state, self.settings.look_steps
         if self.dev is None or not every or not state.position or state.step % every:
             return
-        score, seen = self._score(), state.epoch * len(self.sentences) + done
-        self.keeper.log(
-            "look", state.step, {"sentences": seen, "dev": score and score.model_dump()}
-        )
+        score, done = self._score(), sum(map(len, plan[: state.position]))
+        seen = state.epoch * len(self.sentences) + done
+        facts = {"sentences": seen, "dev": score and score.model_dump()}
+        self.keeper.log("look", state.step, facts)
         self.screen.begin_epoch(state.epoch, self.settings.epochs, len(self.sentences), done)
 
     def _freeze_or_thaw(self) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from spandet.errors import UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.target import Target
+from spandet.memory import give_back
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.card import CARD, model_card
@@ -33,7 +34,6 @@ from spandet.training.interruption import Interruption
 from spandet.training.keeper import Keeper, save_model
 from spandet.training.log import LOG, Log
 from spandet.training.loop import Loop
-from spandet.training.memory import give_back
 from spandet.training.progress import Screen
 from spandet.training.recipe import Recipe
 from spandet.training.report import REPORT, headline, report_page

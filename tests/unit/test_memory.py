@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from spandet.training import memory
-from spandet.training.memory import Tidiness, resident
+from spandet import memory
+from spandet.memory import Tidiness, resident
 
 
 def test_it_tidies_up_when_the_process_has_grown_by_half(monkeypatch: pytest.MonkeyPatch) -> None:
