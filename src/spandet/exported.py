@@ -65,17 +65,10 @@ class Exported:
                 to be changed.
             MissingExtraError: there is nothing that can run them.
         """
-        try:
-            values = json.loads((folder / MANIFEST).read_text())
-        except FileNotFoundError:
+        manifest = _manifest(folder)
+        if manifest is None:
             return None
-        except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read {folder / MANIFEST} ({error})") from None
         _check_overrides(folder, overrides)
-        try:
-            manifest = Manifest.build(values, where=MANIFEST)
-        except ConfigError as error:
-            raise UsageError(f"{folder} is not an exported model: {error}") from None
         parts = {part.name: part for part in parts_of(root)}
         unknown = sorted(set(manifest.parts) - set(parts))
         unknown += sorted(manifest.weights - set(root.state_dict()))
@@ -98,6 +91,33 @@ class Exported:
         for name in self.manifest.parts:
             shutil.copyfile(graph_file(self.folder, name), graph_file(folder, name))
         self.manifest.write(folder)
+
+
+def remove_export(folder: Path) -> None:
+    """Let a folder be that of no exported model any more; graphs that it does not list stay."""
+    try:
+        manifest = _manifest(folder)
+    except UsageError:  # damaged: nobody can say which graphs are its
+        manifest = None
+    listed = manifest.parts if manifest else {}
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for graph in folder.glob("*.onnx"):
+        if graph.stem in listed:
+            graph.unlink()
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    """What the folder lists; None where it is not that of an exported model."""
+    try:
+        values = json.loads((folder / MANIFEST).read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {folder / MANIFEST} ({error})") from None
+    try:
+        return Manifest.build(values, where=MANIFEST)
+    except ConfigError as error:
+        raise UsageError(f"{folder} is not an exported model: {error}") from None
 
 
 def _check_overrides(folder: Path, overrides: Iterable[str]) -> None:

@@ -71,6 +71,24 @@ def parts_of(examples: Sequence[Example], settings: LongSentences, context: int)
     return parts
 
 
+def by_part(
+    parts: Sequence[Part],
+    batches: Iterable[tuple[Sequence[int], Iterable[tuple[int, Entity[WordSpan]]]]],
+) -> list[list[Entity[WordSpan]]]:
+    """The entities of each part.
+
+    Args:
+        parts: What was read.
+        batches: The numbers of the parts that were read together, and what was found in them: the
+            place of the part in its batch, and the entity.
+    """
+    found: list[list[Entity[WordSpan]]] = [[] for _ in parts]
+    for chosen, entities in batches:
+        for place, entity in entities:
+            found[chosen[place]].append(entity)
+    return found
+
+
 def joined(
     parts: Sequence[Part], found: Sequence[list[Entity[WordSpan]]], *, may_cross: bool
 ) -> list[list[Entity[WordSpan]]]:

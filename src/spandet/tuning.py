@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from spandet.decoding import DecodingSettings
+from spandet.long_sentences import by_part, joined, parts_of
 from spandet.recognizer import Recognizer
 from spandet.text import Document, WordSpan
 
@@ -19,14 +20,16 @@ def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSetti
     examples = [example for document in corpus for example in recognizer.examples_of(document)]
     gold = _gold_keys(corpus)
     number = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
-    batches = list(recognizer.predictions(examples))
+    parts = parts_of(examples, recognizer.long_sentences, recognizer.encoder.context_words)
+    batches = list(recognizer.predictions([part.example for part in parts]))
     best, best_f1 = recognizer.decoding, -1.0
     for candidate in _variants(recognizer.decoding):
+        decoded = ((chosen, recognizer.entities(one, candidate)) for chosen, one in batches)
+        found = joined(parts, by_part(parts, decoded), may_cross=candidate.crossing == "keep")
         scored = [
-            (score, (chosen[place], entity.pieces, entity.label) in gold)
-            for chosen, predictions in batches
-            for place, entity in recognizer.entities(predictions, candidate)
-            for score in [entity.score or 0.0]
+            (entity.score or 0.0, (sentence, entity.pieces, entity.label) in gold)
+            for sentence, entities in enumerate(found)
+            for entity in entities
         ]
         threshold, f1 = best_threshold(scored, number)
         if f1 > best_f1:

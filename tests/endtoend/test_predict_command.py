@@ -183,6 +183,15 @@ def test_a_gzip_bomb_fills_no_memory(tmp_path: Path) -> None:
     assert [document.text for document in read(out)] == ["fine"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize(("leak", "code"), [(0, 0), (2000, 1)])
+def test_a_long_stream_takes_no_more_memory_than_a_short_one(leak: int, code: int) -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "predict_memory.py"
+    run = [sys.executable, str(script), "--documents", "5000", "--leak", str(leak)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+
+
 def test_models_are_listed_and_found_by_name(tmp_path: Path) -> None:
     folder = small_model(DETECTOR)
     (tmp_path / "little").symlink_to(folder)

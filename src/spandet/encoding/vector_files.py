@@ -99,8 +99,8 @@ def _text(
         if number == 1 and header:
             continue
         row = line.rstrip(" ")
-        dim = dim or max(1, row.count(" "))
         try:
+            dim = dim or _dim(row)
             # Most lines are not wanted: their first field tells so without cutting up the rest.
             if wanted is None or row.count(" ") < dim or row[: row.index(" ")] in wanted:
                 word, vector = _row(row, dim)
@@ -108,6 +108,13 @@ def _text(
                     yield word, vector
         except FormatError as error:
             raise error.at(f"{source.name}:{number}") from None
+
+
+def _dim(row: str) -> int:
+    dim = max(1, row.count(" "))
+    if dim > _MOST_NUMBERS:
+        raise FormatError(f"found {dim:,} numbers, expected at most {_MOST_NUMBERS:,}")
+    return dim
 
 
 def _row(row: str, dim: int) -> tuple[str, np.ndarray]:
@@ -129,6 +136,9 @@ def _binary(
     with source.binary() as stream:
         stream.readline(_CHUNK)
         for number, (raw, numbers) in enumerate(_binary_records(stream.read, size), start=1):
+            if len(raw) > _CHUNK:
+                what = f"vector {number} has a word of more than {_CHUNK >> 20} MiB"
+                raise FormatError(f"{what}, which is too long to read", source.name)
             if numbers is None:
                 what = f"the file ends in vector {number} of {header.count}"
                 raise FormatError(f"{what}, expected {size} bytes of numbers", source.name)
@@ -142,13 +152,14 @@ def _binary(
 def _binary_records(
     read: Callable[[int], bytes], size: int
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """Words with their numbers; None for what the file no longer has."""
+    """Words with their numbers; None for what the file no longer has, or where no word ends."""
     buffer, position = b"", 0
     while True:
         space = buffer.find(b" ", position)
         end = space + 1 + size
         if space < 0 or end > len(buffer):
-            chunk = read(max(_CHUNK, size))
+            endless = space < 0 and len(buffer) - position > _CHUNK
+            chunk = b"" if endless else read(max(_CHUNK, size))
             if not chunk:
                 yield buffer[position:], None
                 return

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spandet.errors import FormatError, UsageError
+from spandet.formats.gathering import Allowance
 from spandet.formats.records import a_span, shown
 from spandet.formats.source import STDIN, Parsed, Source
 from spandet.formats.target import Target
@@ -63,11 +64,12 @@ def _document(source: Source, beside: Source) -> Document:
     if not Path(beside.path).is_file():
         raise FormatError(f"there is no text beside it, expected the file {beside.name}")
     text = beside.text(encoding="utf-8")  # for brat, a byte order mark is a character like others
-    found = _Annotation(text)
+    found, allowance = _Annotation(text), Allowance(source.name, "annotation")
     for number, line in source.lines():
         if isinstance(line, FormatError):
             raise line
         try:
+            allowance.use(len(line))
             found.add(line)
         except FormatError as error:
             raise error.at(f"{source.name}:{number}") from None

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 from spandet.errors import FormatError
+from spandet.formats.gathering import Allowance
 from spandet.formats.records import shown
 from spandet.formats.source import Source
 from spandet.text import WordRow
 
 _CELLS = re.compile("[^ ]+")
-_MOST_LINES = 1 << 20
+_CELLS_OF_A_LINE = 4
+"""About so many become objects of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,16 @@ def sentences(
     """
     first = 0
     lines: list[str] = []
+    allowance = Allowance(source.name, "sentence")
     damage: FormatError | None = None
     for number, line in chain(source.lines(), [(0, "")]):  # an empty line ends the last sentence
         if isinstance(line, FormatError):
             damage = damage or line
         elif line.strip(" \t") and not line.startswith(mark):
             if not lines:
-                first = number
+                first, allowance = number, Allowance(f"{source.name}:{number}", "sentence")
+            allowance.use(len(line), items=_CELLS_OF_A_LINE)
             lines.append(line)
-            _check_length(lines, source, first)
         else:
             if damage is not None:
                 yield number, damage
@@ -75,15 +78,6 @@ def sentences(
             lines, damage = [], None
             if line.startswith(mark):
                 yield number, line
-
-
-def _check_length(lines: Sequence[str], source: Source, first: int) -> None:
-    """Stop before a sentence without an end fills the memory."""
-    if len(lines) > _MOST_LINES:
-        raise FormatError(
-            f"a sentence of more than {_MOST_LINES:,} lines, which is too long to read",
-            f"{source.name}:{first}",
-        )
 
 
 def _parsed(block: Block, parse: Callable[[Block], WordRow]) -> WordRow | FormatError:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from spandet.errors import FormatError, UsageError
 from spandet.formats import germeval
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
+from spandet.formats.gathering import Rows
 from spandet.formats.source import Parsed, Source
 from spandet.formats.tag_schemes import SCHEMES, Scheme, decode, encode, layers
 from spandet.formats.target import Target
@@ -39,14 +40,14 @@ _BEGINNING = re.compile(
 def read(source: Source) -> Iterator[Parsed]:
     """Documents from CoNLL columns, whichever of the schemes they are in."""
     border: str | None = None
-    rows: list[WordRow] = []
+    rows = Rows(source)
     for _, part in sentences(source, _BORDER, _row):
         if isinstance(part, FormatError):
             yield part
         elif isinstance(part, str):
             if border is not None:
                 yield _document(border, rows)
-            border, rows = part, []
+            border, rows = part, Rows(source)
         elif border is None:
             yield Document.from_rows([part])
         else:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, need_columns, sentences
+from spandet.formats.gathering import Rows
 from spandet.formats.records import shown
 from spandet.formats.source import Parsed, Source
 from spandet.text import Document, Entity, WordRow, WordSpan
@@ -32,7 +33,7 @@ _BRACKETS = re.compile(r"(?!\))(?=.*[*)])((?:\([^()*]+)*)\*?(\)*)")
 def read(source: Source) -> Iterator[Parsed]:
     """Documents from CoNLL-2012 columns, one per part."""
     name: str | None = None  # of the document that has begun
-    rows: list[WordRow] = []
+    rows = Rows(source)
     for number, part in sentences(source, "#", _row):
         if isinstance(part, FormatError):
             yield part
@@ -41,10 +42,10 @@ def read(source: Source) -> Iterator[Parsed]:
         elif isinstance(part, str) and (begin := _BEGIN.fullmatch(part)):
             if name is not None:
                 yield _unfinished(name, f"{source.name}:{number}")
-            name, rows = "/".join(filter(None, begin.groups())), []
+            name, rows = "/".join(filter(None, begin.groups())), Rows(source)
         elif isinstance(part, str) and name is not None and _END.fullmatch(part):
             yield Document.from_rows(rows, id=name)
-            name, rows = None, []
+            name = None
         else:
             yield _misplaced(part, name).at(f"{source.name}:{number}")
     if name is not None:

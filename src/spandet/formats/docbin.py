@@ -7,11 +7,13 @@ Spans are counted in tokens, half-open: "end" is the first token after the entit
 the group's `attrs["scores"]`, as spancat writes them; sentences and tags in the tokens; id and
 metadata as JSON in `doc.user_data["spandet"]`. The key "ents" stands for `doc.ents`.
 
-A DocBin is one compressed block, so that here, unlike elsewhere, memory holds the whole file.
+A DocBin is one compressed block, so that here, unlike elsewhere, memory holds the whole file, which
+may have 64 MiB, and 512 MiB unpacked.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from spandet.errors import FormatError, MissingExtraError
 from spandet.formats import records
-from spandet.formats.source import Parsed, Source
+from spandet.formats.source import MOST_BYTES, Parsed, Source, too_long
 from spandet.formats.target import Target
 from spandet.text import CharSpan, Document, Entity, Sentence
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _ENTS = "ents"
 _OURS = "spandet"
+_MOST_UNPACKED = 1 << 29
+_CHUNK_BYTES = 1 << 24
 
 
 def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
@@ -41,7 +45,9 @@ def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
         spans_key: The span group to read, or "ents" for `doc.ents`.
     """
     with source.binary() as stream:
-        docs = _unpacked(stream.read(), source)
+        data = stream.read(MOST_BYTES + 1)
+    _check_size(data, source)
+    docs = _unpacked(data, source)
     for number, doc in enumerate(docs):
         try:
             yield _document(doc, spans_key)
@@ -81,6 +87,20 @@ def _spacy() -> ModuleType:
         return import_module("spacy")  # here, because it takes seconds and is an extra
     except ImportError:
         raise MissingExtraError(needs="the format docbin", extra="spacy") from None
+
+
+def _check_size(data: bytes, source: Source) -> None:
+    """Is it short enough, packed and unpacked? spaCy would not ask."""
+    if len(data) > MOST_BYTES:
+        raise too_long("DocBin").at(source.name)
+    unzip, size = zlib.decompressobj(), 0
+    try:
+        while part := unzip.decompress(data, _CHUNK_BYTES):
+            size, data = size + len(part), unzip.unconsumed_tail
+            if size > _MOST_UNPACKED:
+                raise too_long("DocBin", _MOST_UNPACKED).at(source.name)
+    except zlib.error:
+        return  # spaCy will say so
 
 
 def _unpacked(data: bytes, source: Source) -> Iterator[Doc]:

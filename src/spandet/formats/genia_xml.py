@@ -25,7 +25,7 @@ from itertools import accumulate
 from xml.parsers import expat
 
 from spandet.errors import FormatError
-from spandet.formats.markup import check_root, feed, new_parser
+from spandet.formats.markup import check_markup, check_root, feed, new_parser
 from spandet.formats.source import Parsed, Source
 from spandet.text import CharSpan, Document, Entity, Sentence
 
@@ -48,9 +48,13 @@ def read(source: Source, *, all_labels: bool = False) -> Iterator[Parsed]:
     """
     parser = new_parser()
     articles = _Articles(parser, all_labels=all_labels)
+    begin = 0
     try:
-        for _ in feed(source, parser):
-            yield from articles.take(source.name)
+        for end in feed(source, parser):
+            done = articles.take(source.name)
+            begin = end if done else begin
+            check_markup(end - begin, source)
+            yield from done
     except FormatError:
         yield from articles.take(source.name)
         raise

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
+from spandet.formats.gathering import Allowance
 from spandet.formats.records import shown
 from spandet.formats.source import Parsed, Source
 from spandet.formats.tag_schemes import SCHEMES, decode, encode, layers
@@ -33,8 +34,10 @@ _BEGINNING = re.compile(r"\ufeff?\s*(#[^\n]*\n)*1(\t[^\t\n]+){3}(\n|$)")
 def read(source: Source) -> Iterator[Parsed]:
     """Documents of one sentence each from the two-layer TSV."""
     comments: list[str] = []
+    allowance = Allowance(source.name, "comment")
     for _, part in sentences(source, _COMMENT, _row):
         if isinstance(part, str):
+            allowance.use(len(part))
             comments.append(part.removeprefix(_COMMENT).removeprefix("\t"))
             continue
         if isinstance(part, FormatError):
@@ -42,7 +45,7 @@ def read(source: Source) -> Iterator[Parsed]:
         else:
             metadata = {_SOURCE: "\n".join(comments)}
             yield Document.from_rows([replace(part, metadata=metadata) if comments else part])
-        comments = []
+        comments, allowance = [], Allowance(source.name, "comment")
 
 
 def write(documents: Iterable[Document], target: Target) -> None:

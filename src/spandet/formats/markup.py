@@ -9,10 +9,11 @@ from xml.parsers import expat
 
 from spandet.errors import FormatError
 from spandet.formats.records import shown
-from spandet.formats.source import MOST_BYTES, Source, too_long
+from spandet.formats.source import Source, too_long
 from spandet.text import CharSpan
 
 _CHUNK_BYTES = 1 << 16
+_MOST_BYTES = 1 << 24
 _MOST_DIGITS = 12
 
 
@@ -26,17 +27,21 @@ def new_parser() -> expat.XMLParserType:
     return parser
 
 
-def feed(source: Source, parser: expat.XMLParserType) -> Iterator[None]:
+def feed(source: Source, parser: expat.XMLParserType) -> Iterator[int]:
     """Run the parser over the source; yields after each chunk, so that results can be taken.
+
+    What it yields is how many bytes it has read: a parser may hold all since the last result.
 
     Raises:
         FormatError: the XML is damaged, or a handler of the parser says so; names the line.
     """
+    done = 0
     with source.binary() as stream:
         try:
             while chunk := stream.read(_CHUNK_BYTES):
                 parser.Parse(chunk, False)
-                yield
+                done += len(chunk)
+                yield done
             parser.Parse(b"", True)
         except expat.ExpatError as error:
             what = f"not XML ({expat.ErrorString(error.code)})"
@@ -45,7 +50,7 @@ def feed(source: Source, parser: expat.XMLParserType) -> Iterator[None]:
             raise FormatError(f"not XML that can be decoded ({error})", source.name) from None
         except FormatError as error:
             raise error.at(f"{source.name}:{parser.CurrentLineNumber}") from None
-        yield
+        yield done
 
 
 def read_tree(source: Source, root: str) -> Element:
@@ -54,12 +59,17 @@ def read_tree(source: Source, root: str) -> Element:
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
-    for _ in feed(source, parser):
-        if parser.CurrentByteIndex > MOST_BYTES:
-            raise too_long("document").at(source.name)
+    for done in feed(source, parser):
+        check_markup(done, source)
     tree = builder.close()
     check_root(tree.tag, root)
     return tree
+
+
+def check_markup(size: int, source: Source) -> None:
+    """Is one document short enough? Tags take much more memory than they are long."""
+    if size > _MOST_BYTES:
+        raise too_long("document", _MOST_BYTES).at(source.name)
 
 
 def check_root(found: str, expected: str) -> None:

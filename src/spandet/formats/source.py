@@ -110,9 +110,10 @@ Parsed = Document | FormatError
 nothing after the damage can be read."""
 
 
-def too_long(what: str) -> FormatError:
+def too_long(what: str, most: int | None = None) -> FormatError:
     """A record that does not end soon enough."""
-    return FormatError(f"a {what} of more than {MOST_BYTES >> 20} MiB, which is too long to read")
+    size = (most or MOST_BYTES) >> 20
+    return FormatError(f"a {what} of more than {size} MiB, which is too long to read")
 
 
 def _leave_line(stream: BinaryIO, raw: bytes) -> None:

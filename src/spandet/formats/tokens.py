@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spandet.errors import FormatError
+from spandet.formats.gathering import Rows
 from spandet.formats.json_list import read_json_list, write_json_list
 from spandet.formats.records import (
     Record,
@@ -68,7 +69,7 @@ def _parsed_lines(source: Source) -> Iterator[tuple[int, object]]:
 
 
 def _read(source: Source, values: Iterable[tuple[int, object]]) -> Iterator[Parsed]:
-    rows: list[WordRow] = []
+    rows = Rows(source)
     current: str | None = None
     for number, value in values:
         try:
@@ -82,7 +83,7 @@ def _read(source: Source, values: Iterable[tuple[int, object]]) -> Iterator[Pars
             continue
         if rows and doc_id != current:
             yield Document.from_rows(rows, id=current)
-            rows = []
+            rows = Rows(source)
         current = doc_id
         if doc_id is None:
             yield Document.from_rows([row], id=_own_id(row.metadata))

@@ -10,7 +10,7 @@ Offsets count characters (not bytes), half-open. `fragments` has at least one [s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyarrow import parquet
 from spandet.errors import FormatError
 from spandet.formats.jsonl import document_of, record_of
 from spandet.formats.records import dump_json, parse_json, shown
-from spandet.formats.source import Parsed
+from spandet.formats.source import MOST_BYTES, Parsed, too_long
 from spandet.text import Document, to_records
 
 _ENTITY = pa.struct(
@@ -63,14 +63,17 @@ def row_groups(stream: BinaryIO, name: str) -> int:
 
 def read(stream: BinaryIO, name: str, *, group: int) -> Iterator[Parsed]:
     """The documents of one row group, without the entities that they may have."""
-    file = parquet.ParquetFile(stream)
-    columns = [column for column in _READ if column in file.schema_arrow.names]
-    rows = file.iter_batches(_ROWS, row_groups=[group], columns=columns)
+    names = parquet.ParquetFile(stream).schema_arrow.names
+    columns = [column for column in _READ if column in names]
+    # Texts as dictionaries, because a few kilobytes can hold the same long one very often.
+    texts = [column for column in columns if column != "id"]
+    file = parquet.ParquetFile(stream, read_dictionary=texts)
+    _check_size(file.metadata.row_group(group), columns, f"{name}: group {group}")
     number = 0
-    for batch in rows:
-        for row in batch.to_pylist():
+    for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+        for place in range(batch.num_rows):
             try:
-                yield _document(row)
+                yield _document({key: batch[key][place].as_py() for key in columns})
             except FormatError as error:
                 yield error.at(f"{name}: row {number} of group {group}")
             number += 1
@@ -90,6 +93,14 @@ def write(documents: Iterable[Document], stream: BinaryIO) -> None:
                 writer.write_batch(_batch(rows))
                 rows = []
         writer.write_batch(_batch(rows))
+
+
+def _check_size(group: Any, columns: Collection[str], place: str) -> None:
+    """Are its rows short enough on average? One value alone may have 2 GiB at most."""
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    if size > MOST_BYTES * max(1, group.num_rows):
+        raise too_long("row").at(place)
 
 
 def _document(row: dict[str, Any]) -> Document:

@@ -23,6 +23,7 @@ from pydantic import Field
 
 from spandet.config import Positive, Settings, Share, Weight
 from spandet.errors import FormatError, MissingExtraError, SpandetError, UsageError
+from spandet.formats.corpus import SHOWN_SKIPS
 from spandet.integrations.model_files import packed, unpacked
 from spandet.text import Document
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from spandet.integrations.shards import Shard
 
 _MANIFEST = "_spandet.json"
-_SHOWN_PROBLEMS = 20
 
 
 class RayJob(Settings):
@@ -97,7 +97,7 @@ class RayReport:
         self.documents += part.documents
         self.entities += part.entities
         self.skipped += part.skipped
-        self.problems += part.problems[: _SHOWN_PROBLEMS - len(self.problems)]
+        self.problems += part.problems[: SHOWN_SKIPS - len(self.problems)]
 
 
 def run_ray(
@@ -182,8 +182,8 @@ class _Worker:
             shard.number,
             tally.documents,
             tally.entities,
-            len(tally.bad),
-            tally.bad[:_SHOWN_PROBLEMS],
+            tally.skipped,
+            tally.bad,
             os.getpid(),
             error,
             usage,
@@ -202,14 +202,18 @@ class _Tally:
 
     documents: int = 0
     entities: int = 0
+    skipped: int = 0
     bad: list[str] = field(default_factory=list)
+    """The first of them."""
 
     def good(self, shard: Shard, *, skip_bad: bool) -> Iterator[Document]:
         for parsed in shard.read():
             if isinstance(parsed, Document):
                 yield parsed
             elif skip_bad:
-                self.bad.append(str(parsed))
+                self.skipped += 1
+                if len(self.bad) < SHOWN_SKIPS:
+                    self.bad.append(str(parsed))
             else:
                 raise parsed
 
@@ -288,7 +292,7 @@ def _prepare(work: _Work, shards: Sequence[Shard], manifest: Mapping[str, Any]) 
     """Make the folder; which shards are still to do?"""
     from pyarrow import fs  # noqa: PLC0415
 
-    from spandet.integrations.shards import located, part_name  # noqa: PLC0415
+    from spandet.integrations.shards import is_draft, located, part_name  # noqa: PLC0415
 
     system, place = located(work.folder)
     system.create_dir(place, recursive=True)
@@ -303,6 +307,8 @@ def _prepare(work: _Work, shards: Sequence[Shard], manifest: Mapping[str, Any]) 
         other = sorted(key for key in manifest if earlier.get(key) != manifest[key])
         if other:
             raise UsageError(f"{work.folder} is of another job: not the same {', '.join(other)}")
+        for name in filter(is_draft, there):  # of a run that was killed
+            system.delete_file(f"{place}/{name}")
     else:
         with system.open_output_stream(f"{place}/{_MANIFEST}") as out:
             out.write(json.dumps(manifest).encode())

@@ -29,6 +29,7 @@ Kind = Literal["jsonl", "parquet"]
 _SUFFIXES: dict[str, Kind] = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".parquet": "parquet"}
 _GZIP_MAGIC = b"\x1f\x8b"
 _LOOK = 1 << 16
+_DRAFT = ".draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,15 @@ def part_name(shard: Shard, kind: Kind) -> str:
     return f"part-{shard.number:06}.{kind}"
 
 
+def is_draft(name: str) -> bool:
+    """Is this a file that `write_part` has not finished?"""
+    return name.startswith(".part-") and name.endswith(_DRAFT)
+
+
 def write_part(documents: Iterable[Document], folder: str, name: str) -> None:
     """Write a result, which appears complete or not at all, whoever else writes the same."""
     system, place = located(folder)
-    draft = f"{place}/.{name}.{secrets.token_hex(4)}.draft"
+    draft = f"{place}/.{name}.{secrets.token_hex(4)}{_DRAFT}"
     try:
         with system.open_output_stream(draft, compression=None) as out:
             if name.endswith(".parquet"):

@@ -55,8 +55,13 @@ class Inputs:
 
     @property
     def skipped(self) -> list[FormatError]:
-        """The bad records that were passed over."""
+        """The bad records that were passed over: the first thousand of each input."""
         return [error for corpus in self.corpora for error in corpus.skipped]
+
+    @property
+    def skips(self) -> int:
+        """How many were passed over in all."""
+        return sum(corpus.skips for corpus in self.corpora)
 
     def total(self) -> int | None:
         """How many documents there are, bad ones included; None where counting is too dear."""

@@ -81,6 +81,8 @@ def test_a_binary_file_longer_than_a_read(tmp_path: Path) -> None:
         (b"the 1 2\n\xff 1 2\n", r"vectors:2: byte 0xff at position 0 is not UTF-8"),
         (binary()[:-1], r"vectors: the file ends in vector 3 of 3, expected 12 bytes"),
         (b"4" + binary()[1:], r"vectors: the file ends in vector 4 of 4"),
+        (b"4" + binary()[1:] + b"\0" * 2**21, r"vectors: vector 4 has a word of more than 1 MiB"),
+        ("the" + " 1" * 70_000, r"vectors:1: found 70,000 numbers, expected at most 65,536"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, content: bytes | str, message: str) -> None:

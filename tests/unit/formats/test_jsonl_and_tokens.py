@@ -151,6 +151,15 @@ def test_bad_records_are_skipped_and_listed_on_request(tmp_path: Path) -> None:
     for _ in range(2):  # a corpus can be read again and does not add up
         assert len(list(corpus)) == 2
         assert [error.place for error in corpus.skipped] == [f"{path}:2", f"{path}:4"]
+        assert corpus.skips == 2
+
+
+def test_of_very_many_bad_records_only_the_first_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "dev.jsonl", *[{"text": 5}] * 1500)
+    corpus = read(path, skip_bad=True)
+    assert list(corpus) == []
+    assert corpus.skips == 1500
+    assert [error.place for error in corpus.skipped] == [f"{path}:{n}" for n in range(1, 1001)]
 
 
 def test_a_list_reports_the_line_of_its_bad_item(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""How much memory a long stream of short documents takes.
+
+    python benchmarks/predict_memory.py [--documents 100000] [--leak BYTES]
+
+Lets a small model, built for the purpose and not trained, predict so many generated documents of
+few words, as a stream, and prints the memory of the process after every tenth of them. Ends with 1
+where it has grown by more than a few MiB after the first tenth. --leak keeps so many bytes of every
+document, to show that this is noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+
+from spandet import Recognizer, generate
+from spandet.memory import give_back, resident
+from spandet.recognizer import ModelSettings
+from spandet.text import Document
+
+SETTINGS = {
+    "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
+    "detector": {"name": "locate-and-label"},
+}
+MIB = 1 << 20
+SLACK = 4 * MIB
+"""What allocators may need more for batches of a new shape."""
+
+
+def documents() -> Iterator[Document]:
+    """Pieces of generated sentences; numbers repeat, because what words look like is cached."""
+    sentences = [s.words for document in generate(200, seed=3) for s in document.sentences]
+    for number, words in enumerate(cycle(sentences)):
+        yield Document(" ".join([*words[: 3 + number % 5], f"{number % 1000}."]), id=str(number))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--leak", type=int, default=0)
+    options = parser.parse_args()
+    recognizer = Recognizer.build(ModelSettings.resolve(SETTINGS), generate(30, seed=2))
+    held: list[int] = []
+    kept: list[bytes] = []
+    began = time.perf_counter()
+    found = recognizer.predict(islice(documents(), options.documents))
+    for number, _ in enumerate(found, start=1):
+        kept.append(bytes(options.leak))
+        if number % (options.documents // 10) == 0:
+            give_back()
+            held.append(resident())
+            seconds = time.perf_counter() - began
+            print(f"{number:9,} documents {seconds:7.1f} s {held[-1] / MIB:8.1f} MiB", flush=True)
+    grown = held[-1] - held[0]
+    print(f"{grown / MIB:+.1f} MiB since the first tenth")
+    sys.exit(grown > SLACK)
+
+
+if __name__ == "__main__":
+    main()
