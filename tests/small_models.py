@@ -1,4 +1,4 @@
-"""Three small trained models, one per detector, for tests of everything that uses a model.
+"""Small trained models, one per detector, for tests of everything that uses a model.
 
 They have learnt generated sentences on the embedded encoder: seconds each, once per process. What
 they find is no matter, but they do find entities, nested ones too, and not with one score.
@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from spandet import generate
+from spandet import detectors, generate
 from spandet.text import Document
 from spandet.training import train
 
 RECIPES = Path(__file__).parents[1] / "recipes" / "demo"
-DETECTORS = ("locate-and-label", "proposer-regressor", "boundary-diffusion")
+DETECTORS = tuple(detectors.DETECTORS)
 SENTENCES = 60
 
 _CHANGES = (

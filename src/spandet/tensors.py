@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class WordFeatures:
     def lengths(self) -> Int[Tensor, " batch"]:
         """Words per sentence."""
         return self.mask.sum(dim=1)
+
+    def with_room(self) -> "WordFeatures":
+        """The same with room for a word, even where no sentence has any."""
+        if self.mask.shape[1]:
+            return self
+        features = F.pad(self.features, (0, 0, 0, 1))
+        return WordFeatures(features, F.pad(self.mask, (0, 1)), self.sentence)
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,10 @@ class Loss:
     def mean(self) -> Float[Tensor, ""]:
         """The total per thing; 0 for nothing."""
         return self.total / self.count.clamp(min=1)
+
+    def times(self, weight: float) -> "Loss":
+        """The same, weighing more or less."""
+        return Loss(weight * self.total, self.count)
 
 
 Losses = Mapping[str, Loss]

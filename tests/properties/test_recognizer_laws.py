@@ -15,17 +15,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from small_models import DETECTORS
 from spandet import generate
 from spandet.errors import UsageError
 from spandet.long_sentences import LongSentences
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.text import Document
 
-DETECTORS = ("locate-and-label", "proposer-regressor", "boundary-diffusion")
 SMALLER: dict[str, dict[str, Any]] = {
     "locate-and-label": {"filter_threshold": 0.0, "lengths": [1, 2, 3]},
     "proposer-regressor": {"cell": "lstm", "recurrent_dim": 16, "heads": 2, "layers": 1},
     "boundary-diffusion": {"dim": 16},
+    "span-jury": {"dim": 16, "heads": 2},
+    "biaffine": {"dim": 16, "max_width": 4, "emission": 0.0},
 }
 ODD = {
     "empty": "",

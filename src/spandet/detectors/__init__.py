@@ -6,16 +6,19 @@ from typing import Any
 
 from spandet.config import Settings
 from spandet.detectors import (
+    biaffine,
     boundary_diffusion_settings,
     locate_and_label,
     proposer_regressor_settings,
 )
 from spandet.detectors.base import Detector
+from spandet.detectors.biaffine import Biaffine, BiaffineSettings
 from spandet.detectors.boundary_diffusion import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
 from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
 from spandet.detectors.proposer_regressor import ProposerRegressor
 from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
+from spandet.detectors.span_jury import SpanJury, SpanJurySettings
 
 __all__ = ["DETECTORS", "Detector", "DetectorRow"]
 
@@ -32,6 +35,7 @@ class DetectorRow:
 
 
 DETECTORS: Mapping[str, DetectorRow] = {
+    "biaffine": DetectorRow(BiaffineSettings, Biaffine, biaffine.PRESETS),
     "locate-and-label": DetectorRow(
         LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
     ),
@@ -41,4 +45,5 @@ DETECTORS: Mapping[str, DetectorRow] = {
     "boundary-diffusion": DetectorRow(
         BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion_settings.PRESETS
     ),
+    "span-jury": DetectorRow(SpanJurySettings, SpanJury, {}),
 }

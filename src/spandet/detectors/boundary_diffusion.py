@@ -12,7 +12,6 @@ from itertools import pairwise
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F
 
 from spandet.detectors.base import Detector
 from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
@@ -91,13 +90,13 @@ class BoundaryDiffusion(Detector):
 
     def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
         """Train on several noise levels of each sentence (algorithm 1)."""
-        settings, words = self.settings, _with_a_word(words)
+        settings, words = self.settings, words.with_room()
         losses: dict[str, Loss] = {}
         slots = self._slots(words, gold, chance)
         proposed = None
         if self.scorer is not None:
             scores: ProposalScores = self.scorer(words)
-            losses["proposal"] = _weighted(scores.loss(gold), settings.proposal_weight)
+            losses["proposal"] = scores.loss(gold).times(settings.proposal_weight)
             proposed, _ = scores.best(slots.mask.shape[1])
         spans = self._corrupted(words, gold, slots, proposed)
         mask = slots.mask.repeat(1, settings.draws)
@@ -108,7 +107,7 @@ class BoundaryDiffusion(Detector):
         boundary = boundary_loss(
             [layer.pointers for layer in layers], targets, gold, settings.pointer_loss
         )
-        losses["boundary"] = _weighted(boundary, settings.boundary_weight)
+        losses["boundary"] = boundary.times(settings.boundary_weight)
         if self.slot_head is not None:
             label = self._slot_label_loss(layers, targets, mask, gold)
         else:
@@ -117,10 +116,10 @@ class BoundaryDiffusion(Detector):
             if proposed is not None:
                 shown.append(in_one_list(proposed, slots.mask))
             label = self._span_label_loss(words, distinct(shown), gold)
-        losses["label"] = _weighted(label, settings.label_weight)
+        losses["label"] = label.times(settings.label_weight)
         if self.linker is not None:
             for name, loss in self.linker.losses(words, gold).items():
-                losses[name] = _weighted(loss, settings.link_weight)
+                losses[name] = loss.times(settings.link_weight)
         return losses
 
     def detect(
@@ -128,7 +127,7 @@ class BoundaryDiffusion(Detector):
     ) -> SpanPredictions:
         """Denoise (algorithm 2). The words are read once, however many steps there are."""
         del keep_all  # every slot is carried to the end
-        words, settings = _with_a_word(words), self.settings
+        words, settings = words.with_room(), self.settings
         read = self.denoiser.read(words)
         fixed = settings.eval_slots or settings.slots
         counts = self._counts(words, fixed, settings.eval_slots_factor)
@@ -335,15 +334,3 @@ class BoundaryDiffusion(Detector):
         eta = self.settings.eta
         latents = self.space.next(walk.latents, guess, levels, eta=eta, fresh=fresh)
         return replace(walk, latents=latents)
-
-
-def _with_a_word(words: WordFeatures) -> WordFeatures:
-    """Room for a word even where no sentence has any, so that there is something to point at."""
-    if words.mask.shape[1]:
-        return words
-    features = F.pad(words.features, (0, 0, 0, 1))
-    return WordFeatures(features, F.pad(words.mask, (0, 1)), words.sentence)
-
-
-def _weighted(loss: Loss, weight: float) -> Loss:
-    return Loss(weight * loss.total, loss.count)

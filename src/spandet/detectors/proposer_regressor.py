@@ -97,7 +97,7 @@ class ProposerRegressor(Detector):
             early: Said = self.head(state, words)
             parts = self.loss.losses(early, gold, self.loss.targets(early, gold, copies))
             for name, part in parts.items():
-                losses[f"{name}_{number}"] = Loss(weight * part.total, part.count)
+                losses[f"{name}_{number}"] = part.times(weight)
         return losses
 
     def detect(

@@ -36,18 +36,28 @@ class ProposalScores:
         spans = torch.stack([index // words, index % words + 1], dim=-1)
         return spans, scores.sigmoid()
 
+    def raised(self, gold: GoldSpans) -> "ProposalScores":
+        """The same with the entities before all others."""
+        highest = torch.finfo(self.logits.dtype).max
+        return ProposalScores(self.logits.detach().masked_fill(self._right(gold), highest))
+
     def loss(self, gold: GoldSpans) -> Loss:
         """How wrong: a sum over spans, counted per word."""
         real = torch.isfinite(self.logits)
-        target = torch.zeros_like(self.logits)
-        sentence, place = gold.mask.nonzero(as_tuple=True)
-        starts, ends = gold.spans[sentence, place].unbind(dim=-1)
-        target[sentence, starts, ends - 1] = 1
+        target = self._right(gold).to(self.logits.dtype)
         wrong = F.binary_cross_entropy_with_logits(
             self.logits.masked_fill(~real, 0), target, reduction="none"
         )
         words = real.diagonal(dim1=1, dim2=2).sum()
         return Loss((wrong * real).sum(), words.to(wrong.dtype))
+
+    def _right(self, gold: GoldSpans) -> Bool[Tensor, "batch first last"]:
+        """Which of them are entities?"""
+        right = torch.zeros_like(self.logits, dtype=torch.bool)
+        sentence, place = gold.mask.nonzero(as_tuple=True)
+        starts, ends = gold.spans[sentence, place].unbind(dim=-1)
+        right[sentence, starts, ends - 1] = True
+        return right
 
 
 class SpanScorer(Exportable):

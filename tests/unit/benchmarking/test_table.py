@@ -14,6 +14,7 @@ from spandet.benchmarking import table as tables
 from spandet.benchmarking.recipe_lists import read_lists
 from spandet.benchmarking.table import TableOfRuns
 from spandet.benchmarking.table_sheet import TableSheet, deviation, mean
+from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
 from spandet.training import Recipe, TrainingError, TrainingInterrupted, load, train
 
@@ -56,14 +57,23 @@ def test_every_variant_of_every_shipped_list_resolves(path: Path) -> None:
     command = path.read_text().splitlines()[0]
     assert command.startswith(f"# spandet benchmark table {path.relative_to(PROJECT)} --train ")
     assert own.about
-    for entry in own.entries:
-        entry.recipe(["detector.preset=paper", "training.seed=1"])
+    for entry, recipe in zip(own.entries, [first, *others], strict=True):
+        presets = DETECTORS[recipe.to_values()["detector"]["name"]].presets
+        entry.recipe([*(["detector.preset=paper"] if presets else []), "training.seed=1"])
 
 
 def test_the_lists_cover_the_three_papers() -> None:
     assert {"locate-and-label", "proposer-regressor", "boundary-diffusion"} <= {
         path.stem for path in LISTS
     }
+
+
+def test_the_list_of_detectors_is_their_recipes_on_genia() -> None:
+    (own,) = read_lists([PROJECT / "recipes" / "ablations" / "detectors.toml"])
+    assert own.entries[0].name == "biaffine"
+    for entry in own.entries:
+        shipped = PROJECT / "recipes" / "genia" / f"{entry.name}-minilm.toml"
+        assert entry.recipe() == Recipe.load(shipped)
 
 
 def test_a_list_has_a_base_and_what_changes(toy_list: Path) -> None:

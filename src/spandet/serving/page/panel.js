@@ -12,6 +12,9 @@ const METHODS = {
     + "the sentence again and moves their boundaries.",
   "boundary-diffusion": "Spans begin as noise or as rough proposals and are denoised step by step, "
     + "until their boundaries settle on words.",
+  "span-jury": "All spans are looked at, and some are nominated. Nominees are read, then see each other "
+    + "and are named anew, round by round. Nothing is moved.",
+  "biaffine": "Every span is scored once, by its first and its last word. Nothing is moved.",
 };
 
 const UNKNOWN = "Alone, without the text around it, the model does not find it here: there is no way to show.";

@@ -1,0 +1,122 @@
+"""Biaffine: every span is named by its first and its last word (Yu et al., ACL 2020).
+
+The yardstick: nothing is proposed, moved or denoised.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from spandet.config import Natural, Positive, Settings, Share
+from spandet.detectors.base import Detector
+from spandet.layers.slot_losses import span_labels
+from spandet.spans.flat import FlatSpans, to_rows
+from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
+
+_NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
+
+
+class BiaffineSettings(Settings):
+    """What can be chosen."""
+
+    name: Literal["biaffine"] = "biaffine"
+    dim: Positive = 150
+    """Size of a word's vector as the first, and as the last word of a span."""
+    activation: Literal["gelu", "none"] = "gelu"
+    """What follows the maps to these vectors."""
+    max_width: Natural = 32
+    """Widest span in words; 0: any, which is quadratic in the length."""
+    smoothing: Share = 0.0
+    """Boundary smoothing: what an entity's label loses to the four spans that miss it by a word."""
+    emission: Share = 0.1
+    """A span goes on to decoding when a label is surer than this share of "no entity"."""
+    dropout: Share = 0.2
+    """On words, and on their two vectors."""
+
+
+_PAPER: dict[str, dict[str, Any]] = {
+    "detector": {"max_width": 0, "emission": 1.0},
+    "decoding": {"threshold": 0.0},
+}
+PRESETS = {
+    "paper": _PAPER,
+    "released-code": {**_PAPER, "detector": {**_PAPER["detector"], "activation": "none"}},
+}
+
+
+class Biaffine(Detector):
+    """Two vectors per word, and a bilinear form of them for each label."""
+
+    def __init__(
+        self, settings: BiaffineSettings, *, dim: int, sentence_dim: int, labels: int
+    ) -> None:
+        super().__init__()
+        del sentence_dim  # of no use here
+        self.settings = settings
+
+        def view() -> nn.Sequential:
+            activation = nn.GELU() if settings.activation == "gelu" else nn.Identity()
+            dropout = nn.Dropout(settings.dropout)
+            return nn.Sequential(dropout, nn.Linear(dim, settings.dim), activation, dropout)
+
+        self.first, self.last = view(), view()
+        # Label by label, the weights of the last word's vector, and a constant.
+        self.weights = nn.Linear(settings.dim, labels * (settings.dim + 1))
+
+    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+        """Cross-entropy: a sum over all spans, counted per word."""
+        del chance  # nothing here is random
+        spans, logits = self._scored(words)
+        targets = self._targets(spans, gold, logits.shape[1]).to(logits.dtype)
+        wrong = F.cross_entropy(logits, targets, reduction="sum")
+        return {"label": Loss(wrong, words.mask.sum().to(wrong.dtype))}
+
+    def detect(
+        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+    ) -> SpanPredictions:
+        """All spans that some label is likely enough for."""
+        del chance
+        spans, logits = self._scored(words)
+        probs = logits.softmax(dim=-1)
+        kept = probs[:, 1:].amax(dim=-1) > self.settings.emission * probs[:, 0]
+        if not keep_all:
+            spans, probs, kept = spans.where(kept), probs[kept], kept[kept]
+
+        def rows(values: Tensor) -> Tensor:
+            return to_rows(values, spans.sentence, len(words.mask))[0]
+
+        places, named = rows(spans.spans), rows(probs)
+        stage = Stage("scored", places.to(probs.dtype), label_probs=named)
+        return SpanPredictions(places, named, rows(kept), (stage,))
+
+    def _scored(self, words: WordFeatures) -> tuple[FlatSpans, Float[Tensor, "span label"]]:
+        """All spans up to the widest: a band along the diagonal of first × last word."""
+        words = words.with_room()
+        count, size = words.mask.shape[1], self.settings.dim + 1
+        width = min(self.settings.max_width or count, count)
+        weights = self.weights(self.first(words.features)).unflatten(2, (-1, size))
+        last = F.pad(self.last(words.features), (0, 0, 0, width - 1)).unfold(1, width, 1)
+        logits = weights[..., :-1] @ last + weights[..., -1:]  # batch word label width
+        real = F.pad(words.mask, (0, width - 1)).unfold(1, width, 1)  # batch word width
+        sentence, start, wider = real.nonzero(as_tuple=True)
+        spans = torch.stack([start, start + wider + 1], dim=1)
+        return FlatSpans(sentence, spans), logits.transpose(2, 3)[real]
+
+    def _targets(
+        self, spans: FlatSpans, gold: GoldSpans, labels: int
+    ) -> Float[Tensor, "span label"]:
+        """What each span should be taken for."""
+
+        def named(shift: tuple[int, int]) -> Tensor:
+            moved = FlatSpans(spans.sentence, spans.spans + spans.spans.new_tensor(shift))
+            return F.one_hot(span_labels(moved, gold), labels).float()
+
+        exact = named((0, 0))
+        if not self.settings.smoothing:
+            return exact
+        near = torch.stack([named(shift) for shift in _NEIGHBOURS]).mean(dim=0)
+        return exact.lerp(near, self.settings.smoothing)
