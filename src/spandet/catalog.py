@@ -18,6 +18,8 @@ from spandet.errors import UsageError
 VARIABLE = "SPANDET_MODELS"
 """The environment variable that names the folder of local models."""
 CONFIG, RUN, CARD = "config.json", "run.json", "README.md"
+PACK = "pack.json"
+"""What packing has cost a model that came out of it."""
 _BUNDLED = Path(__file__).parent / "models"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.txt", "*.md"]
@@ -35,7 +37,8 @@ class Listed:
     detector: str
     labels: tuple[str, ...]
     dev_f1: float | None
-    """On the dev data of its training, where they are known."""
+    """On the dev data of its training or, for a packed model, on the first that it was packed with;
+    where they are known."""
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
@@ -92,26 +95,34 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
     """
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        run = folder / RUN
-        scores = json.loads(run.read_text(encoding="utf-8"))["dev"] if run.exists() else None
         return Listed(
             name=folder.name,
             origin=origin,
             folder=str(folder),
             detector=str(config["detector"]["name"]),
             labels=tuple(map(str, config["labels"])),
-            dev_f1=float(scores["micro"]["f1"]) if scores else None,
+            dev_f1=_dev_f1(folder),
             bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise UsageError(f"{folder} is not a model folder ({error!r})") from None
+
+
+def _dev_f1(folder: Path) -> float | None:
+    """Of the model as it is: packed, it may be another than at the end of its training."""
+    if (folder / PACK).exists():
+        return float(json.loads((folder / PACK).read_text(encoding="utf-8"))["scores"][0]["f1"])
+    if not (folder / RUN).exists():
+        return None
+    scores = json.loads((folder / RUN).read_text(encoding="utf-8"))["dev"]
+    return float(scores["micro"]["f1"]) if scores else None
 
 
 def fingerprint(folder: Path) -> str:
     """A digest of all files that decide what a model finds: weights, settings, vocabularies."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix in _READ_FILES and path.name != RUN and path.is_file():
+        if path.suffix in _READ_FILES and path.name not in (RUN, PACK) and path.is_file():
             digest.update(f"\0{path.relative_to(folder).as_posix()}\0".encode())
             with path.open("rb") as stream:
                 while chunk := stream.read(_CHUNK_BYTES):

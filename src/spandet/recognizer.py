@@ -12,8 +12,6 @@ from typing import Any, Self
 
 import torch
 from pydantic import SerializeAsAny
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import nn
 
 from spandet.catalog import find_model
@@ -24,17 +22,18 @@ from spandet.detectors import DETECTORS, Detector
 from spandet.device import device_of
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
-from spandet.exported import Exported
+from spandet.exported import Exported, remove_export
 from spandet.formats.target import Target
 from spandet.linking import Whole, assemble
-from spandet.long_sentences import LongSentences, joined, parts_of
+from spandet.long_sentences import LongSentences, by_part, joined, parts_of
 from spandet.streaming import BATCH_PIECES, batches, documents_of, windows
 from spandet.tagging import Tagger, tagger_for
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
 from spandet.watching import watched
+from spandet.weights import load_weights, save_weights
 
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_CONFIG = "config.json"
 
 
 class ModelSettings(Settings):
@@ -75,9 +74,8 @@ class ModelSettings(Settings):
             )
         row = DETECTORS[name]
         if preset is not None and preset not in row.presets:
-            raise ConfigError(
-                f"[detector] preset is {preset!r}, expected {' or '.join(row.presets)}"
-            )
+            known = " or ".join(row.presets) or f"none, as {name} has no presets"
+            raise ConfigError(f"[detector] preset is {preset!r}, expected {known}")
         filled = row.presets[preset] if preset else {}
 
         def section(key: str, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,11 +198,9 @@ class Recognizer:
         """Each document with the entities of its sentences."""
         examples = self.tagged([e for d in window for e in self.examples_of(d)])
         parts = parts_of(examples, self.long_sentences, self.encoder.context_words)
-        found: list[list[Entity[WordSpan]]] = [[] for _ in parts]
-        read = [part.example for part in parts]
-        for chosen, predictions in self.predictions(read, batch_pieces=batch_pieces):
-            for place, entity in self.entities(predictions, decoding):
-                found[chosen[place]].append(entity)
+        read = self.predictions([part.example for part in parts], batch_pieces=batch_pieces)
+        decoded = ((chosen, self.entities(beliefs, decoding)) for chosen, beliefs in read)
+        found = by_part(parts, decoded)
         sentences = iter(joined(parts, found, may_cross=decoding.crossing == "keep"))
         for document in window:
             own = islice(sentences, len(document.sentences))
@@ -271,11 +267,12 @@ class Recognizer:
         with Target(str(place / _CONFIG)).text() as out:
             out.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
         state = self.modules().state_dict()
-        if self.exported is not None:
+        if self.exported is None:
+            remove_export(place)
+        else:
             self.exported.save(place)
             state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
-        with Target(str(place / _WEIGHTS)).binary() as weights:
-            weights.write(save(state))
+        save_weights(state, place)
 
     @classmethod
     def from_pretrained(
@@ -302,9 +299,9 @@ class Recognizer:
         target = device_of(device)
         try:
             config = json.loads((place / _CONFIG).read_text())
-            weights = load_file(place / _WEIGHTS)
-        except (OSError, ValueError, SafetensorError) as error:
+        except (OSError, ValueError) as error:
             raise UsageError(f"{place} is not a model folder ({error})") from None
+        weights = load_weights(place)
         labels = tuple(config.pop("labels"))
         changes = list(overrides)
         settings = ModelSettings.resolve(override(config, changes))

@@ -27,6 +27,8 @@ def test_the_wheel_installs_and_runs_elsewhere(tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "spandet/py.typed" in names
+    bundled = [path for path in (PROJECT / "src/spandet/models").rglob("*") if path.is_file()]
+    assert {path.relative_to(PROJECT / "src").as_posix() for path in bundled} <= set(names)
     assert not any(name.startswith(("tests", "docs", "recipes")) for name in names)
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env")
     python = tmp_path / "env" / "bin" / "python"

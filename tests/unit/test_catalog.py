@@ -52,6 +52,17 @@ def test_models_are_listed_with_what_is_known(shelf: Path) -> None:
     assert second.bytes == sum(path.stat().st_size for path in local.iterdir())
 
 
+def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
+    folder = make_model(shelf / "local" / "a")
+    (folder / "run.json").write_text('{"dev": {"micro": {"f1": 0.5}}}')
+    (folder / "pack.json").write_text('{"scores": [{"f1": 0.4}, {"f1": 0.3}]}')
+    (found,) = models()
+    assert found.dev_f1 == 0.4
+    (folder / "pack.json").write_text('{"scores": []}')
+    with pytest.raises(UsageError, match="a is not a model folder"):
+        list(models())
+
+
 def test_a_damaged_model_is_named(shelf: Path) -> None:
     (make_model(shelf / "local" / "a") / "config.json").write_text("{}")
     with pytest.raises(UsageError, match="a is not a model folder"):

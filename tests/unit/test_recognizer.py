@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from spandet.decoding import DecodingSettings
 from spandet.encoding import Example
 from spandet.errors import ConfigError, UsageError
 from spandet.gold import gold_spans
+from spandet.long_sentences import LongSentences
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
@@ -92,16 +94,42 @@ def test_a_saved_model_finds_the_same(
     assert list(loaded.predict(documents)) == list(recognizer.predict(documents))
 
 
+@pytest.mark.parametrize("listed", ['{"parts": {"detector.head": []}}', "{"])
+def test_a_model_saved_over_an_export_is_not_exported(
+    recognizer: Recognizer, documents: list[Document], tmp_path: Path, listed: str
+) -> None:
+    (tmp_path / "onnx.json").write_text(listed)
+    for name in ("detector.head.onnx", "mine.onnx"):
+        (tmp_path / name).touch()
+    recognizer.save_pretrained(tmp_path)
+    loaded = Recognizer.from_pretrained(tmp_path)
+    assert loaded.exported is None
+    assert list(loaded.predict(documents)) == list(recognizer.predict(documents))
+    left = {path.name for path in tmp_path.glob("*.onnx")}
+    assert left == ({"mine.onnx", "detector.head.onnx"} if listed == "{" else {"mine.onnx"})
+
+
 def test_what_is_no_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a model folder"):
         Recognizer.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("words", [400, 12])
 def test_tuning_is_no_worse_than_any_threshold(
-    recognizer: Recognizer, documents: list[Document]
+    recognizer: Recognizer, documents: list[Document], words: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = recognizer.decoding
+    monkeypatch.setattr(recognizer, "long_sentences", LongSentences(words=words, overlap=5))
+    detect = recognizer.detect
+    lengths: list[int] = []
+
+    def watched(examples: Sequence[Example], **options: Any) -> SpanPredictions:
+        lengths.extend(len(example.words) for example in examples)
+        return detect(examples, **options)
+
+    monkeypatch.setattr(recognizer, "detect", watched)
     tuned = tune(recognizer, documents)
+    assert max(lengths) <= words  # as in prediction
     scores = {}
     for threshold in (tuned.threshold, 0.0, 0.3, 0.5, 0.7, 0.9):
         recognizer.decoding = tuned.model_copy(update={"threshold": threshold})
@@ -186,10 +214,17 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"detector": {"name": "yolo"}}, r"\[detector\] name is 'yolo', expected one of locate"),
+        (
+            {"detector": {"name": "yolo"}},
+            r"\[detector\] name is 'yolo', expected one of biaffine, ",
+        ),
         (
             {"detector": {"name": "locate-and-label", "preset": "x"}},
             "preset is 'x', expected paper",
+        ),
+        (
+            {"detector": {"name": "span-jury", "preset": "paper"}},
+            "span-jury has no presets",
         ),
         ({"detector": {"name": "locate-and-label", "drop": 1}}, "does not know drop; did you mean"),
         ({"decoder": {}}, "there is no section decoder"),

@@ -14,6 +14,7 @@ from spandet.cli.export import export_command
 from spandet.cli.formats import formats_command
 from spandet.cli.generate import generate_command
 from spandet.cli.models import models_command
+from spandet.cli.pack import pack_command
 from spandet.cli.predict import predict_command
 from spandet.cli.serve import serve_command
 from spandet.cli.stats import stats_command
@@ -37,6 +38,7 @@ app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
 app.command("export")(export_command)
+app.command("pack")(pack_command)
 app.command("predict")(predict_command)
 app.command("models")(models_command)
 app.command("trace")(trace_command)
