@@ -214,10 +214,7 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"detector": {"name": "yolo"}},
-            r"\[detector\] name is 'yolo', expected one of biaffine, ",
-        ),
+        ({"detector": {"name": "yolo"}}, r"\[detector\] name is 'yolo', expected one of locate"),
         (
             {"detector": {"name": "locate-and-label", "preset": "x"}},
             "preset is 'x', expected paper",

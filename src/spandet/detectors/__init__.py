@@ -35,7 +35,6 @@ class DetectorRow:
 
 
 DETECTORS: Mapping[str, DetectorRow] = {
-    "biaffine": DetectorRow(BiaffineSettings, Biaffine, biaffine.PRESETS),
     "locate-and-label": DetectorRow(
         LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
     ),
@@ -46,4 +45,5 @@ DETECTORS: Mapping[str, DetectorRow] = {
         BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion_settings.PRESETS
     ),
     "span-jury": DetectorRow(SpanJurySettings, SpanJury, {}),
+    "biaffine": DetectorRow(BiaffineSettings, Biaffine, biaffine.PRESETS),
 }
