@@ -97,7 +97,9 @@ def test_everything_but_look_ups_is_exported(detector: str) -> None:
     folder, report = exported(detector)
     assert report.parity.passed
     look_ups = {"encoder.hashed.table", "encoder.characters.embedding"}
-    assert set(report.kept) - {"encoder.fusion.norm"} == look_ups
+    # Nominees of a jury stay where they are, so that what votes on their places is idle.
+    idle = {name for name in report.kept if detector == "span-jury" and ".votes." in name}
+    assert set(report.kept) - {"encoder.fusion.norm"} - idle == look_ups
     graphs = {path.stem for path in folder.glob("*.onnx")}
     assert graphs == set(report.exported)
     assert json.loads((folder / "export.json").read_text()) == report.to_json()
