@@ -8,8 +8,10 @@ DEMO := runs/demo
 .DELETE_ON_ERROR:
 
 demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
-demo: $(INSTALLED)  ## install, then the main job on embedded data: learn, find, look, score
+demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one from data to scores
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	$(BIN)/spandet predict bio-en recipes/demo/abstract.txt -o $(DEMO)/abstract.jsonl
+	$(BIN)/spandet view $(DEMO)/abstract.jsonl
 	$(BIN)/spandet generate --sentences 1200 --seed 1 --domain bio -o $(DEMO)/train.jsonl
 	$(BIN)/spandet generate --sentences 200 --seed 2 --domain bio -o $(DEMO)/dev.jsonl
 	$(BIN)/spandet stats $(DEMO)/train.jsonl

@@ -78,7 +78,8 @@ def test_a_click_shows_the_way_of_an_entity(visit: Visit, recognizer: Recognizer
     slider.press("Home")
     expect(rows.first).to_have_class("now")
     details.get_by_role("button", name="Play").click()
-    details.get_by_role("button", name="Pause").click()
+    if rows.count() > 2:  # with two it is over before anybody could stop it
+        details.get_by_role("button", name="Pause").click()
     details.get_by_role("button", name="Play").wait_for()
     slider.press("End")
     expect(rows.last).to_have_class("now")
