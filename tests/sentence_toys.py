@@ -11,11 +11,16 @@ Item = tuple[int, int, int]
 """start, end, label"""
 
 
-def word_features(*lengths: int, dim: int, width: int = 0) -> WordFeatures:
-    """Sentences of these lengths; one of a given length is always the same."""
+def word_features(*lengths: int, dim: int, width: int = 0, litter: bool = False) -> WordFeatures:
+    """Sentences of these lengths; one of a given length is always the same.
+
+    With litter, something stands behind their ends: for detectors to whom it must not matter.
+    """
     width = max(width, *lengths, 0)
     mask = torch.arange(width) < torch.tensor(lengths, dtype=torch.long)[:, None]
     features = torch.zeros(len(lengths), width, dim)
+    if litter:
+        features.normal_(generator=generator("litter", width))
     for row, length in enumerate(lengths):
         features[row, :length] = torch.randn(length, dim, generator=generator("row", length))
     return WordFeatures(features, mask)

@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.chance import generator
+from sentence_toys import Item, gold_spans, word_features
 from spandet.detectors.biaffine import Biaffine, BiaffineSettings
 from spandet.spans.flat import FlatSpans
-from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures
+from spandet.tensors import SpanPredictions, WordFeatures
 
 DIM, LABELS = 8, 4
-Item = tuple[int, int, int]
 
 
 def detector(**settings: Any) -> Biaffine:
@@ -26,18 +25,7 @@ def detector(**settings: Any) -> Biaffine:
 
 
 def words(*lengths: int, width: int = 0) -> WordFeatures:
-    """Sentences with room for `width` words; what stands behind their end must not matter."""
-    width = max(width, *lengths)
-    mask = torch.arange(width) < torch.tensor(lengths)[:, None]
-    rows = [torch.randn(64, DIM, generator=generator("row", n))[:width] for n in lengths]
-    return WordFeatures(torch.stack(rows), mask)
-
-
-def gold(*sentences: list[Item]) -> GoldSpans:
-    most = max(len(items) for items in sentences)
-    padded = [items + [(0, 1, 0)] * (most - len(items)) for items in sentences]
-    table = torch.tensor(padded, dtype=torch.long).reshape(len(sentences), most, 3)
-    return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)
+    return word_features(*lengths, dim=DIM, width=width, litter=True)
 
 
 def by_span(found: SpanPredictions, sentence: int) -> dict[tuple[int, ...], Tensor]:
@@ -87,8 +75,8 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
         assert set(one) == set(other)
         for span, probs in one.items():
             torch.testing.assert_close(probs, other[span])
-        losses.append(made(words(length), gold(items[index]), [])["label"])
-    batch = made(words(*lengths, width=17), gold(*items), [])["label"]
+        losses.append(made(words(length), gold_spans(items[index]), [])["label"])
+    batch = made(words(*lengths, width=17), gold_spans(*items), [])["label"]
     torch.testing.assert_close(batch.total, torch.stack([loss.total for loss in losses]).sum())
     assert batch.count == sum(loss.count for loss in losses)
 
@@ -108,7 +96,7 @@ def test_only_what_may_be_an_entity_goes_on() -> None:
 
 def test_without_gold_all_spans_are_none_and_without_words_there_is_no_loss() -> None:
     made = detector()
-    loss = made(words(6, 1), gold([], []), [])["label"]
+    loss = made(words(6, 1), gold_spans([], []), [])["label"]
     probs = [
         probs
         for sentence in (0, 1)
@@ -117,14 +105,14 @@ def test_without_gold_all_spans_are_none_and_without_words_there_is_no_loss() ->
     assert len(probs) == 21 + 1
     assert loss.count == 6 + 1
     torch.testing.assert_close(loss.total, -torch.stack(probs)[:, 0].log().sum())
-    nothing = made(words(0, 0), gold([], []), [])["label"]
+    nothing = made(words(0, 0), gold_spans([], []), [])["label"]
     assert (nothing.total, nothing.count) == (0, 0)
 
 
 def targets(made: Biaffine, length: int, *items: Item) -> dict[tuple[int, ...], list[float]]:
     pairs = [[a, b] for a in range(length) for b in range(a + 1, length + 1)]
     spans = FlatSpans(torch.zeros(len(pairs), dtype=torch.long), torch.tensor(pairs))
-    rows = made._targets(spans, gold(list(items)), LABELS).tolist()
+    rows = made._targets(spans, gold_spans(list(items)), LABELS).tolist()
     return {(a, b): row for (a, b), row in zip(pairs, rows, strict=True)}
 
 
@@ -142,7 +130,7 @@ def test_smoothing_moves_mass_to_the_spans_that_miss_by_a_word() -> None:
 
 def test_an_entity_that_is_too_wide_teaches_nothing_wrong() -> None:
     made = detector(max_width=3)
-    with_it, without = (made(words(8), gold(items), []) for items in ([(0, 5, 1)], []))
+    with_it, without = (made(words(8), gold_spans(items), []) for items in ([(0, 5, 1)], []))
     assert with_it["label"] == without["label"]
 
 

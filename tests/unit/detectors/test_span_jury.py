@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.chance import generator
+from sentence_toys import Item, gold_spans, word_features
 from spandet.detectors.span_jury import SpanJury, SpanJurySettings
-from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures
+from spandet.tensors import SpanPredictions, WordFeatures
 
 DIM, LABELS = 8, 4
 LENGTHS = (5, 1, 14, 0)
-Item = tuple[int, int, int]
 GOLD: list[list[Item]] = [[(0, 2, 1), (1, 2, 2)], [], [(0, 12, 3), (13, 14, 1)], []]
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -34,18 +33,7 @@ def detector(**settings: Any) -> SpanJury:
 
 
 def words(*lengths: int, width: int = 0) -> WordFeatures:
-    """Sentences with room for `width` words; what stands behind their end must not matter."""
-    width = max(width, *lengths)
-    mask = torch.arange(width) < torch.tensor(lengths)[:, None]
-    rows = [torch.randn(64, DIM, generator=generator("row", n))[:width] for n in lengths]
-    return WordFeatures(torch.stack(rows), mask)
-
-
-def gold(*sentences: list[Item]) -> GoldSpans:
-    most = max(len(items) for items in sentences)
-    padded = [items + [(0, 1, 0)] * (most - len(items)) for items in sentences]
-    table = torch.tensor(padded, dtype=torch.long).reshape(len(sentences), most, 3)
-    return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)
+    return word_features(*lengths, dim=DIM, width=width, litter=True)
 
 
 def by_span(found: SpanPredictions, sentence: int) -> dict[tuple[int, ...], Tensor]:
@@ -64,8 +52,8 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
         assert set(one) == set(other)
         for span, probs in one.items():
             torch.testing.assert_close(probs, other[span])
-        alone_losses.append(made(words(length), gold(GOLD[index]), []))
-    batch = made(words(*LENGTHS, width=17), gold(*GOLD), [])
+        alone_losses.append(made(words(length), gold_spans(GOLD[index]), []))
+    batch = made(words(*LENGTHS, width=17), gold_spans(*GOLD), [])
     for name, loss in batch.items():
         parts = [losses[name] for losses in alone_losses]
         torch.testing.assert_close(loss.total, torch.stack([part.total for part in parts]).sum())
@@ -93,7 +81,7 @@ def test_entities_are_always_among_those_that_are_learnt() -> None:
     scores = made.nominate(words(9)).logits[0]
     least = int(scores.masked_fill(~torch.isfinite(scores), torch.inf).argmin())
     span = (least // 9, least % 9 + 1)
-    losses = [made(words(9), gold([(*span, label)]), [])["label"].total for label in (1, 2)]
+    losses = [made(words(9), gold_spans([(*span, label)]), [])["label"].total for label in (1, 2)]
     assert losses[0] != losses[1]
 
 

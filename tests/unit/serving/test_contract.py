@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,12 @@ def test_a_line_of_the_log_is_json() -> None:
     assert "\n" not in line
     assert json.loads(line)["message"] == "this and\nmore"
     assert json.loads(line)["status"] == 500
+
+
+def test_answers_do_not_wait_for_the_client_to_confirm_their_beginning() -> None:
+    with (
+        listen("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
