@@ -11,10 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["page_fixtures"]
+
+# Other work on the machine is no failure.
+settings.register_profile("patient", parent=settings(), deadline=None)
+settings.load_profile("patient")
 
 _GOLDEN = Path(__file__).parent / "golden" / "files"
 

@@ -55,7 +55,7 @@ class ToyEncoder(nn.Module):
     def __init__(self, *, dim: int = 8, dropout: float = 0.0) -> None:
         super().__init__()
         self.dim = dim
-        self.context_words = 0
+        self.context_words = self.passage_words = 0
         self.transformer = nn.Embedding(WORDS, dim)
         self.rest = nn.Linear(dim, dim)
         self.dropout = nn.Dropout(dropout)
@@ -68,6 +68,9 @@ class ToyEncoder(nn.Module):
 
     def sizes(self, examples: Sequence[Example]) -> list[int]:
         return [len(example.words) for example in examples]
+
+    def together(self, examples: Sequence[Example]) -> list[list[int]]:
+        return [[number] for number in range(len(examples))]
 
     def pretrained_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         return self.transformer.named_parameters(prefix="transformer")
@@ -227,7 +230,8 @@ class Toy:
         return {k: v.clone() for k, v in self.recognizer.modules().state_dict().items()}
 
     def plan(self, epoch: int = 0) -> list[tuple[int, ...]]:
-        return batches(self.loop.sentences.sizes, epoch=epoch, settings=self.settings)
+        sentences = self.loop.sentences
+        return batches(sentences.runs, sentences.sizes, epoch=epoch, settings=self.settings)
 
 
 def largest_difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:

@@ -216,7 +216,8 @@ class Recognizer:
         """What the detector believes of each batch of examples, with their indices."""
         self.encoder.eval()
         self.detector.eval()
-        for chosen in batches(self.encoder.sizes(examples), batch_pieces):
+        runs = self.encoder.together(examples)
+        for chosen in batches(runs, self.encoder.sizes(examples), batch_pieces):
             batch = [examples[index] for index in chosen]
             yield chosen, self.detect(batch, keep_all=keep_all)
 
@@ -229,7 +230,8 @@ class Recognizer:
 
     def examples_of(self, document: Document) -> list[Example]:
         """The document's sentences as the encoder reads them."""
-        return examples_of(document, context_words=self.encoder.context_words)
+        context, passage = self.encoder.context_words, self.encoder.passage_words
+        return examples_of(document, context_words=context, passage_words=passage)
 
     def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The same with tags, if the model reads them and there are none.

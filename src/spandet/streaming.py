@@ -55,17 +55,26 @@ def windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield window
 
 
-def batches(sizes: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices of similar size together; a batch costs its longest member times their number.
+def batches(
+    runs: Sequence[Sequence[int]], sizes: Sequence[int], budget: int
+) -> Iterator[list[int]]:
+    """Indices of similar size together; a batch costs its longest member times its runs.
 
     The longest come first, so that later batches fit into the memory that earlier ones have left.
+
+    Args:
+        runs: Indices that are read as one; the first has the size of all.
+        sizes: Pieces by index.
+        budget: Most pieces of a batch with more than one run.
     """
     batch: list[int] = []
-    for index in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+    rows = 0
+    for run in sorted(runs, key=lambda run: sizes[run[0]], reverse=True):
         longest = sizes[batch[0]] if batch else 0
-        if len(batch) >= _BATCH_SENTENCES or (len(batch) + 1) * longest > budget:
+        if len(batch) >= _BATCH_SENTENCES or (rows + 1) * longest > budget:
             yield batch
-            batch = []
-        batch.append(index)
+            batch, rows = [], 0
+        batch.extend(run)
+        rows += 1
     if batch:
         yield batch

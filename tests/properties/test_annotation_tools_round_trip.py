@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.formats import read, write
@@ -32,13 +32,11 @@ def there_and_back(documents: list[Document], name: str) -> list[Document]:
 
 
 @given(UNSCORED)
-@settings(deadline=None)
 def test_doccano_keeps_raw_documents_without_scores(documents: list[Document]) -> None:
     assert there_and_back(documents, "doccano") == documents
 
 
 @given(SCORED)
-@settings(deadline=None)
 def test_doccano_leaves_out_scores_and_nothing_else(documents: list[Document]) -> None:
     bare = [
         replace(
@@ -50,13 +48,11 @@ def test_doccano_leaves_out_scores_and_nothing_else(documents: list[Document]) -
 
 
 @given(UNSCORED | SCORED)
-@settings(deadline=None)
 def test_label_studio_keeps_raw_documents(documents: list[Document]) -> None:
     assert there_and_back(documents, "label-studio") == documents
 
 
 @given(UNSCORED | SCORED)
-@settings(deadline=None)
 def test_prodigy_keeps_raw_documents(documents: list[Document]) -> None:
     assert there_and_back(documents, "prodigy") == documents
 
@@ -65,7 +61,6 @@ def test_prodigy_keeps_raw_documents(documents: list[Document]) -> None:
     worded_documents(rows=word_rows().map(lambda row: replace(row, tags=())), max_sentences=1),
     JSON,
 )
-@settings(deadline=None)
 def test_prodigy_keeps_the_words_of_one_sentence(
     document: Document, metadata: dict[str, Any]
 ) -> None:
@@ -74,7 +69,6 @@ def test_prodigy_keeps_the_words_of_one_sentence(
 
 
 @given(worded_documents())
-@settings(deadline=None)
 def test_prodigy_counts_tokens_with_the_last_one_included(document: Document) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"

@@ -38,7 +38,6 @@ def documents(draw: st.DrawFn) -> list[Document]:
 
 
 @given(documents())
-@settings(deadline=None)
 def test_a_folder_gives_back_its_documents(written: list[Document]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out"
@@ -51,7 +50,7 @@ def test_a_folder_gives_back_its_documents(written: list[Document]) -> None:
 
 
 @given(st.lists(raw_documents(ids=st.none()), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_documents_without_ids_keep_their_order(drawn: list[Document]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write([replace(one, entities=()) for one in drawn], Path(folder) / "out", "brat")

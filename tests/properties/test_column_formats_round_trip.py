@@ -63,7 +63,7 @@ def held(document: Document) -> Counter[Entity[WordSpan]]:
 
 @pytest.mark.parametrize("name", CONLL)
 @given(documents=st.lists(flat_documents(), max_size=4))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_conll_keeps_documents_sentences_words_tags_and_entities(
     name: str, documents: list[Document]
 ) -> None:
@@ -72,7 +72,7 @@ def test_conll_keeps_documents_sentences_words_tags_and_entities(
 
 @pytest.mark.parametrize("name", CONLL)
 @given(row=word_rows(words=st.just("w"), labels=LABELS, scores=NO_SCORES, min_words=1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_conll_refuses_overlaps_and_labels_with_spaces_and_nothing_else(
     name: str, row: WordRow
 ) -> None:
@@ -94,7 +94,7 @@ def test_conll_refuses_overlaps_and_labels_with_spaces_and_nothing_else(
         max_size=4,
     ),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_germeval_keeps_words_entities_and_sources(
     rows: list[WordRow], sources: list[str | None]
 ) -> None:
@@ -108,7 +108,7 @@ def test_germeval_keeps_words_entities_and_sources(
 
 
 @given(row=word_rows(words=st.just("w"), scores=NO_SCORES, min_words=1))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_germeval_refuses_crossings_and_third_layers_and_nothing_else(row: WordRow) -> None:
     crossing = any(a.span.crosses(b.span) for a, b in combinations(row.entities, 2))
     depth = [
@@ -141,7 +141,7 @@ def brackets(row: WordRow) -> list[str]:
     ),
     st.sampled_from(["\t", " ", "   "]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_conll2012_reads_what_brackets_say(rows: list[WordRow], separator: str) -> None:
     laminar = []
     lines = ["#begin document (n/1); part 007"]

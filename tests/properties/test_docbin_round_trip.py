@@ -41,13 +41,13 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @given(st.lists(documents(), max_size=4))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_docbin_keeps_words_sentences_and_entities(written: list[Document]) -> None:
     assert there_and_back(written) == written
 
 
 @given(raw_documents(discontinuous=False))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_docbin_keeps_raw_text_exactly_and_refuses_entities_that_cut_words(
     document: Document,
 ) -> None:

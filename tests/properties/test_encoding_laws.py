@@ -15,12 +15,14 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
+from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import Pooling, pool
 from spandet.encoding.windows import windows_of
+from spandet.errors import ConfigError
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import packed, padded
+from spandet.text import Document, WordRow
 
 LIMIT = 24  # pieces that the tiny BERT can read at once, special ones included
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -132,7 +134,7 @@ def encoder(request: pytest.FixtureRequest, bert: Path) -> Encoder:
 
 
 @torch.no_grad()
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(BATCHES)
 def test_a_sentence_alone_is_as_in_a_batch(encoder: Encoder, drawn: list[Row]) -> None:
     batch = [Example(*row) for row in drawn]
@@ -178,7 +180,7 @@ def test_kept_files_and_weights_give_the_same_vectors(encoder: Encoder, tmp_path
 
 
 @torch.no_grad()
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(BATCHES)
 def test_what_is_cached_changes_nothing(bert: Path, drawn: list[Row]) -> None:
     encoder = _cached_encoder(bert)
@@ -207,7 +209,6 @@ def test_what_is_cached_has_no_dropout(bert: Path) -> None:
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=6), st.sampled_from(["mean", "max", "first"])
 )
-@settings(deadline=None)
 def test_pooling_agrees_with_going_word_by_word(counts: list[int], pooling: Pooling) -> None:
     vectors = torch.randn(sum(counts), 3, generator=torch.Generator().manual_seed(sum(counts)))
     sizes = torch.tensor(counts)
@@ -277,7 +278,7 @@ def test_windows_keep_each_piece_where_edges_are_farthest(
         assert all(a.end - b.start >= shared for a, b in pairwise(windows))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows(most=6), st.integers(0, 9))
 def test_rows_hold_the_nearest_context(bert: Path, drawn: Row, context: int) -> None:
     example = Example(*drawn)
@@ -348,7 +349,7 @@ def test_a_sentence_of_any_length_is_read_whole(bert: Path, count: int) -> None:
 
 @pytest.mark.parametrize("layout", [padded, packed])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(lengths=RAGGED)
 def test_recurrent_nets_agree_with_torchs_own(layout: Any, cell: Cell, lengths: list[int]) -> None:
     torch.manual_seed(0)
@@ -371,3 +372,46 @@ def test_projection_only_is_a_linear_map_and_none_is_nothing() -> None:
     mapped = Fusion(FusionSettings(kind="none", dim=5), transformer_dim=3, other_dim=2)
     assert mapped.project is not None
     close(mapped(one, [two], None), mapped.project(torch.cat([one, two], dim=1)))
+
+
+@torch.no_grad()
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=6), min_size=1, max_size=6))
+def test_a_passage_is_read_once_and_gives_what_each_sentence_gives_alone(
+    bert: Path, sentences: list[list[str]]
+) -> None:
+    encoder = _with_passages(bert)
+    document = Document.from_rows([WordRow(words) for words in sentences])
+    examples = examples_of(document, context_words=0, passage_words=encoder.passage_words)
+    together = encoder(encoder.prepare(examples))
+    for number, example in enumerate(examples):
+        alone = encoder(encoder.prepare([example]))
+        close(together.features[number, : len(example.words)], alone.features[0])
+        assert together.sentence is not None
+        assert alone.sentence is not None
+        close(together.sentence[number], alone.sentence[0])
+
+
+@torch.no_grad()
+def test_a_passage_is_one_row(bert: Path) -> None:
+    encoder, plain = _with_passages(bert), _plain(bert)
+    words = [["the", "ab"], ["x", "y", "z"], ["q"], ["a"] * 9, ["the"]]
+    document = Document.from_rows([WordRow(own) for own in words])
+    examples = examples_of(document, context_words=0, passage_words=encoder.passage_words)
+    assert encoder.together(examples) == [[0, 1, 2], [3, 4]]
+    batch = encoder.prepare(examples)
+    assert batch.pieces is not None
+    assert len(batch.pieces.ids) == 2
+    features = encoder(batch).features
+    whole = tuple(word for own in words[:3] for word in own)
+    states = plain(torch.tensor([[2, *_pieces(encoder, whole), 3]])).last_hidden_state[0, 1:-1]
+    close(torch.cat([features[0, :2], features[1, :3], features[2, :1]]), states)
+
+
+@cache
+def _with_passages(bert: Path) -> Encoder:
+    return build(bert, ["transformer"], NONE, passage=10)
+
+
+def test_there_is_only_one_kind_of_context(bert: Path) -> None:
+    with pytest.raises(ConfigError, match="one of them must be 0"):
+        build(bert, ["transformer"], NONE, passage=10, context=4)

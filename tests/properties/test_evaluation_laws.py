@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.evaluation import Report, Score, compare, describe, evaluate
@@ -201,7 +201,6 @@ many = st.lists(cases(), max_size=3)
 
 
 @given(many)
-@settings(deadline=None)
 def test_every_group_equals_the_oracle(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     report = evaluate(gold, predicted, resamples=0)
@@ -227,7 +226,6 @@ def test_every_group_equals_the_oracle(case_list: list[Case]) -> None:
 
 
 @given(many)
-@settings(deadline=None)
 def test_boundary_and_labelling_equal_the_oracle(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     report = evaluate(gold, predicted, resamples=0)
@@ -262,7 +260,6 @@ def naive_cause(key: Key, others: set[Key], gold: Document, otherwise: str) -> s
 
 
 @given(many)
-@settings(deadline=None)
 def test_every_error_has_the_cause_that_the_oracle_finds(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     report = evaluate(gold, predicted, resamples=0)
@@ -295,7 +292,6 @@ def without_examples(report: Report) -> dict[str, Any]:
 
 
 @given(many, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_neither_the_order_of_documents_nor_of_entities_matters(
     case_list: list[Case], chance: random.Random
 ) -> None:
@@ -311,7 +307,6 @@ def test_neither_the_order_of_documents_nor_of_entities_matters(
 
 
 @given(many)
-@settings(deadline=None)
 def test_a_corpus_agrees_with_itself(case_list: list[Case]) -> None:
     gold, _ = corpora(case_list)
     report = evaluate(gold, gold, resamples=0)
@@ -325,7 +320,6 @@ def test_a_corpus_agrees_with_itself(case_list: list[Case]) -> None:
 
 
 @given(cases(), st.integers(0, 8))
-@settings(deadline=None)
 def test_one_more_wrong_prediction_never_raises_precision(case: Case, place: int) -> None:
     place %= len(case.words)
     more = Plan(((place, place + 1),), "not a label of gold")
@@ -337,7 +331,6 @@ def test_one_more_wrong_prediction_never_raises_precision(case: Case, place: int
 
 
 @given(cases(), st.lists(st.sampled_from(("", " ", "\n", " \u3000")), min_size=9, max_size=9))
-@settings(deadline=None)
 def test_spacing_changes_nothing(case: Case, gaps: list[str]) -> None:
     gold = [laid_out(case.words, case.gold)]
     same = evaluate(gold, [laid_out(case.words, case.predicted)], resamples=0)
@@ -346,7 +339,6 @@ def test_spacing_changes_nothing(case: Case, gaps: list[str]) -> None:
 
 
 @given(many)
-@settings(deadline=None)
 def test_a_system_ties_with_itself(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     plain = compare(gold, predicted, predicted, resamples=30).to_json()
@@ -360,7 +352,6 @@ def test_a_system_ties_with_itself(case_list: list[Case]) -> None:
 
 
 @given(many)
-@settings(deadline=None)
 def test_compare_scores_each_system_as_evaluate_does(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     found = compare(gold, predicted, gold, resamples=10)
@@ -370,7 +361,6 @@ def test_compare_scores_each_system_as_evaluate_does(case_list: list[Case]) -> N
 
 
 @given(many)
-@settings(deadline=None)
 def test_statistics_equal_the_oracle(case_list: list[Case]) -> None:
     gold, _ = corpora(case_list)
     found = describe(gold)
@@ -409,7 +399,6 @@ def span(one: Envelope) -> CharSpan:
 
 
 @given(st.lists(envelopes, max_size=40), st.lists(envelopes, max_size=40))
-@settings(deadline=None)
 def test_crossing_equals_looking_at_every_pair(one: list[Envelope], other: list[Envelope]) -> None:
     expected = {a for a in one if any(span(a).crosses(span(b)) for b in other)}
     assert crossing(one, other) == expected
@@ -420,14 +409,12 @@ def test_crossing_equals_looking_at_every_pair(one: list[Envelope], other: list[
 
 
 @given(st.lists(envelopes, max_size=40))
-@settings(deadline=None)
 def test_crossing_pairs_equal_looking_at_every_pair(one: list[Envelope]) -> None:
     expected = sum(span(a).crosses(span(b)) for a, b in combinations(one, 2))
     assert count_crossing_pairs(one) == expected
 
 
 @given(st.lists(envelopes, max_size=40))
-@settings(deadline=None)
 def test_depths_equal_the_longest_chain(one: list[Envelope]) -> None:
     side: set[Key] = {((span(envelope),), "A") for envelope in one}
     expected = {

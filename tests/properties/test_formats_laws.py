@@ -26,7 +26,6 @@ def there_and_back(documents: list[Document], name: str, suffix: str = "") -> li
 
 
 @given(st.lists(raw_documents(text=ANY_TEXT) | worded_documents(), max_size=4))
-@settings(deadline=None)
 def test_native_jsonl_loses_nothing(documents: list[Document]) -> None:
     assert there_and_back(documents, "jsonl") == documents
     assert there_and_back(documents, "jsonl", ".gz") == documents
@@ -58,7 +57,6 @@ def grouped(document: Document) -> Document:
     st.lists(worded_documents(ids=st.text("abc", min_size=1)), max_size=4)
     | st.lists(worded_documents(ids=st.none(), max_sentences=1), max_size=4)
 )
-@settings(deadline=None)
 def test_tokens_formats_keep_words_entities_and_documents(
     name: str, documents: list[Document]
 ) -> None:
@@ -67,7 +65,6 @@ def test_tokens_formats_keep_words_entities_and_documents(
 
 
 @given(word_rows(min_words=1))
-@settings(deadline=None)
 def test_word_spans_survive_the_way_over_characters(row: WordRow) -> None:
     (back,) = Document.from_rows([row]).rows()
     assert (back.words, list(back.entities), back.tags) == (row.words, list(row.entities), row.tags)
@@ -79,7 +76,7 @@ def test_word_spans_survive_the_way_over_characters(row: WordRow) -> None:
     | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass"))
     | st.text('{}[]":,<>/tokens=entities 0123456789\n\t-BIO#', max_size=80).map(str.encode)
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_any_bytes_end_in_documents_or_a_format_error(name: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"

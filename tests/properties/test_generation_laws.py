@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.generation import Domain, generate
@@ -20,7 +20,6 @@ def sample(sentences: int, seed: int, domain: str) -> list[Document]:
 
 
 @given(samples)
-@settings(deadline=None)
 def test_the_number_of_sentences_is_exact(asked: tuple[int, int, str]) -> None:
     documents = sample(*asked)
     assert sum(len(document.sentences) for document in documents) == asked[0]
@@ -28,13 +27,11 @@ def test_the_number_of_sentences_is_exact(asked: tuple[int, int, str]) -> None:
 
 
 @given(samples)
-@settings(deadline=None)
 def test_the_same_request_gives_the_same_documents(asked: tuple[int, int, str]) -> None:
     assert sample(*asked) == sample(*asked)
 
 
 @given(samples)
-@settings(deadline=None)
 def test_every_word_stands_where_it_says_and_has_a_tag(asked: tuple[int, int, str]) -> None:
     for document in sample(*asked):
         covered = 0
@@ -49,7 +46,6 @@ def test_every_word_stands_where_it_says_and_has_a_tag(asked: tuple[int, int, st
 
 
 @given(samples)
-@settings(deadline=None)
 def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
     asked: tuple[int, int, str],
 ) -> None:
@@ -63,7 +59,6 @@ def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
 
 
 @given(samples)
-@settings(deadline=None)
 def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) -> None:
     for document in sample(*asked):
         in_words = [entity for row in document.rows() for entity in row.entities]
@@ -76,7 +71,6 @@ def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) 
 
 
 @given(samples, st.integers(0, 30))
-@settings(deadline=None)
 def test_asking_for_more_only_adds_to_the_end(asked: tuple[int, int, str], more: int) -> None:
     sentences, seed, domain = asked
     short = sample(sentences, seed, domain)
@@ -92,7 +86,6 @@ def test_asking_for_more_only_adds_to_the_end(asked: tuple[int, int, str], more:
 
 
 @given(st.integers(0, 2**32))
-@settings(deadline=None)
 def test_both_domains_are_the_two_domains(seed: int) -> None:
     together = sample(60, seed, "both")[:-1]  # the last one may be cut
     for domain in ("news", "bio"):

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.formats import read
@@ -76,7 +76,6 @@ def one_each(found: list[tuple[int, int, str]]) -> set[tuple[int, int, str]]:
 
 
 @given(st.lists(TREES, min_size=1, max_size=3))
-@settings(deadline=None)
 def test_every_tree_reads_as_its_brute_force_reading(trees: list[list[Node]]) -> None:
     sentences = "".join(f"<sentence>{xml(tree)}</sentence>\n" for tree in trees)
     head = "<articleinfo><bibliomisc>M:1</bibliomisc></articleinfo>"

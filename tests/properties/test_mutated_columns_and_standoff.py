@@ -76,7 +76,7 @@ def test_the_samples_themselves_are_sound(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_damage_ends_in_documents_or_format_errors(name: str, data: st.DataObject) -> None:
     broken = data.draw(damaged(SAMPLES[name]))
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +94,7 @@ def docbin_sample() -> bytes:
 
 @pytest.mark.parametrize("unpack", [bytes, zlib.decompress])
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_a_damaged_docbin_too(unpack: Callable[[bytes], bytes], data: st.DataObject) -> None:
     pytest.importorskip("spacy")
     broken = data.draw(damaged(unpack(docbin_sample())))

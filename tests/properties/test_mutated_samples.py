@@ -108,7 +108,7 @@ def test_the_samples_themselves_are_sound(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_damage_ends_in_documents_or_format_errors(name: str, data: st.DataObject) -> None:
     broken = data.draw(damaged(SAMPLES[name][1].encode()))
     with tempfile.TemporaryDirectory() as folder:

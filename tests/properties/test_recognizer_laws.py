@@ -81,7 +81,7 @@ def test_odd_texts_have_exact_offsets(detector: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(texts=st.lists(st.text(max_size=60) | st.sampled_from(sorted(ODD.values())), max_size=6))
 def test_any_texts_come_back_in_order_with_exact_offsets(detector: str, texts: list[str]) -> None:
     model = random_model(detector)

@@ -82,7 +82,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_every_character_but_white_space_lies_in_exactly_one_word(text: str) -> None:
     spans = split_words(text)
@@ -91,7 +91,7 @@ def test_every_character_but_white_space_lies_in_exactly_one_word(text: str) -> 
     assert covered == [i for i, character in enumerate(text) if not character.isspace()]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_every_word_lies_in_exactly_one_sentence_in_order(text: str) -> None:
     sentences = segment(text)
@@ -106,7 +106,7 @@ def test_every_word_lies_in_exactly_one_sentence_in_order(text: str) -> None:
     assert words == [text[start:end] for start, end in placed]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(TEXTS, TEXTS, st.sampled_from(["\n\n", "\r\n\r\n", "\n \t\n", "\u2029"]))
 def test_a_blank_line_parts_texts_that_know_nothing_of_each_other(
     one: str, other: str, blank: str
@@ -121,7 +121,7 @@ def test_a_blank_line_parts_texts_that_know_nothing_of_each_other(
     assert together == apart
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from([part for part in PARTS if part.strip() == part]), max_size=60),
     st.integers(min_value=20, max_value=90),

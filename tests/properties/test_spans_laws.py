@@ -10,7 +10,7 @@ from spandet.spans.pooling import RangeMaximum
 from spandet.spans.sampling import draw
 from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
 
-LAW = settings(deadline=None, max_examples=60)
+LAW = settings(max_examples=60)
 
 
 @st.composite

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from itertools import combinations
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -34,7 +34,6 @@ def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @given(EXTENTS)
-@settings(deadline=None)
 def test_overlapping_bars_never_share_a_layer(extents: list[tuple[int, int]]) -> None:
     found = layers(extents)
     for i, j in combinations(range(len(extents)), 2):
@@ -42,14 +41,12 @@ def test_overlapping_bars_never_share_a_layer(extents: list[tuple[int, int]]) ->
 
 
 @given(EXTENTS)
-@settings(deadline=None)
 def test_there_are_as_many_layers_as_bars_overlap_at_most(extents: list[tuple[int, int]]) -> None:
     deepest = max((sum(a <= at < b for a, b in extents) for at in range(50)), default=0)
     assert max(layers(extents), default=-1) + 1 == deepest
 
 
 @given(EXTENTS)
-@settings(deadline=None)
 def test_without_crossings_an_outer_bar_is_nearer(extents: list[tuple[int, int]]) -> None:
     nested: list[tuple[int, int]] = []
     for extent in extents:
@@ -69,7 +66,6 @@ def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @given(HARD_TEXT, WIDTHS)
-@settings(deadline=None)
 def test_lines_hold_all_but_spaces_and_fit(text: str, width: int) -> None:
     shown = printable(text)
     found = list(lines(shown, width))
@@ -91,7 +87,6 @@ LONE_ACCENT = Document(  # a piece that is nothing but a character without width
     st.lists(raw_documents(text=HARD_TEXT) | worded_documents(), max_size=3), WIDTHS, st.booleans()
 )
 @example([LONE_ACCENT], 2, False)
-@settings(deadline=None)
 def test_a_terminal_gets_the_text_in_order_and_never_too_wide(
     documents: list[Document], width: int, color: bool
 ) -> None:
@@ -107,7 +102,6 @@ def test_a_terminal_gets_the_text_in_order_and_never_too_wide(
 
 
 @given(raw_documents(text=HARD_TEXT), st.integers(30, 60))
-@settings(deadline=None)
 def test_a_terminal_names_the_label_of_every_entity(document: Document, width: int) -> None:
     output = "\n".join(line.plain for line in to_terminal([document], width=width, color=False))
     for entity in document.entities:
@@ -160,7 +154,6 @@ def writable(text: str) -> str:
 
 
 @given(st.lists(raw_documents(text=HARD_TEXT) | worded_documents(), max_size=3))
-@settings(deadline=None)
 def test_a_page_without_its_tags_is_the_text(documents: list[Document]) -> None:
     page = to_html(documents, title="t")
     page.encode()
@@ -169,7 +162,6 @@ def test_a_page_without_its_tags_is_the_text(documents: list[Document]) -> None:
 
 
 @given(raw_documents(text=HARD_TEXT))
-@settings(deadline=None)
 def test_a_page_marks_exactly_the_characters_of_every_entity(document: Document) -> None:
     read = Reader(to_html([document], title="t"))
     for number, entity in enumerate(document.entities):
@@ -197,7 +189,6 @@ def _distinct(document: Document) -> set[tuple[tuple[CharSpan, ...], str]]:
 
 
 @given(st.lists(pairs(), max_size=2), WIDTHS.map(lambda width: width + 20))
-@settings(deadline=None)
 def test_a_comparison_counts_like_sets(
     compared: list[tuple[Document, Document]], width: int
 ) -> None:
@@ -212,7 +203,6 @@ def test_a_comparison_counts_like_sets(
 
 
 @given(st.lists(pairs(), max_size=2))
-@settings(deadline=None)
 def test_both_sides_of_a_comparison_are_the_text(compared: list[tuple[Document, Document]]) -> None:
     read = Reader(comparison_to_html(compared, title="t"))
     for texts, (gold, _) in zip(read.texts, compared, strict=True):
@@ -223,7 +213,6 @@ def test_both_sides_of_a_comparison_are_the_text(compared: list[tuple[Document, 
 
 
 @given(st.text(st.sampled_from("<>&\"'/scriptx =") | st.characters(), min_size=1, max_size=30))
-@settings(deadline=None)
 def test_no_label_id_or_text_becomes_a_tag(hostile: str) -> None:
     def page(text: str) -> str:
         entity = Entity(CharSpan(0, len(text)), text)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.decoding import DecodingSettings, decode
@@ -98,7 +98,6 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
     st.sampled_from([0.5, 0.9, 1.0]),
     st.sampled_from([0.0, 0.35, 0.6]),
 )
-@settings(deadline=None)
 def test_spans_are_unique_known_and_independent_of_the_batch(
     rows: list[list[Candidate]], merge: str, crossing: str, decay: float, threshold: float
 ) -> None:

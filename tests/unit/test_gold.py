@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.gold import gold_spans
@@ -29,7 +29,6 @@ def rows(*, gaps: bool) -> st.SearchStrategy[list[WordRow]]:
 
 
 @given(rows(gaps=False))
-@settings(deadline=None)
 def test_contiguous_entities_are_the_same_with_fragments_or_without(found: list[WordRow]) -> None:
     usual, linked = gold_spans(found, LABELS), gold_spans(found, LABELS, fragments=True)
     assert usual.links is None
@@ -42,7 +41,6 @@ def test_contiguous_entities_are_the_same_with_fragments_or_without(found: list[
 
 
 @given(rows(gaps=True))
-@settings(deadline=None)
 def test_pieces_of_one_entity_belong_together_and_no_others(found: list[WordRow]) -> None:
     gold = gold_spans(found, LABELS, fragments=True)
     assert gold.links is not None

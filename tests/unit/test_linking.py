@@ -43,7 +43,7 @@ def brute_force(graph: Graph) -> set[frozenset[int]]:
 
 
 @given(graphs())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_cliques_equal_brute_force(graph: Graph) -> None:
     found = list(maximal_cliques(graph))
     assert {frozenset(clique) for clique in found} == brute_force(graph)
@@ -102,14 +102,14 @@ def found(predictions: SpanPredictions, options: DecodingSettings) -> list[Whole
 
 
 @given(SEEDS, OPTIONS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_without_links_entities_are_what_is_decoded(seed: int, options: DecodingSettings) -> None:
     predictions = beliefs(seed)
     assert assemble(replace(predictions, links=None), options) == found(predictions, options)
 
 
 @given(SEEDS, OPTIONS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSettings) -> None:
     predictions = beliefs(seed)
     batch, most = predictions.mask.shape
@@ -118,7 +118,7 @@ def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSetti
 
 
 @given(SEEDS, OPTIONS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> None:
     predictions = beliefs(seed)
     everything = assemble(predictions, options.model_copy(update={"threshold": 0.0}))
@@ -130,7 +130,7 @@ def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> No
 
 
 @given(SEEDS, OPTIONS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_entities_are_cliques_and_those_that_stand_alone(
     seed: int, options: DecodingSettings
 ) -> None:
@@ -165,7 +165,7 @@ def test_entities_are_cliques_and_those_that_stand_alone(
 
 
 @given(SEEDS, OPTIONS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_sentence_alone_and_in_a_batch_gives_the_same(
     seed: int, options: DecodingSettings
 ) -> None:

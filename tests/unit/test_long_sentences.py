@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.encoding import Example
@@ -35,7 +35,6 @@ spans_of_60 = st.sets(
 )
 
 
-@settings(deadline=None)
 @given(st.integers(1, 60), spans_of_60)
 def test_short_entities_are_found_wherever_they_stand(
     length: int, spans: set[tuple[int, int]]

@@ -61,3 +61,9 @@ def test_one_text_is_not_many(stream: str | Document) -> None:
 def test_what_is_no_document_is_named() -> None:
     with pytest.raises(UsageError, match="documents or texts, got a bytes"):
         list(documents_of([b"text"]))  # type: ignore[list-item]
+
+
+def test_what_is_read_as_one_is_in_one_batch_and_counted_once() -> None:
+    runs, sizes = [[0, 1, 2], [3], [4, 5]], [20, 20, 20, 50, 30, 30]
+    assert list(streaming.batches(runs, sizes, 100)) == [[3, 4, 5], [0, 1, 2]]
+    assert list(streaming.batches(runs, sizes, 49)) == [[3], [4, 5], [0, 1, 2]]

@@ -8,15 +8,30 @@ Batch = Sequence[int]
 """Numbers of sentences."""
 
 
-def sorted_batches(lengths: Sequence[int], size: int) -> list[Batch]:
-    """Batches of one size, sorted by length as training and prediction sort them.
+def sorted_batches(runs: Sequence[Batch], lengths: Sequence[int], size: int) -> list[Batch]:
+    """Batches of about one size, sorted by length as training and prediction sort them.
 
     Args:
-        lengths: Words of each sentence; those without words are left out.
-        size: Sentences of a batch.
+        runs: Sentences that are read as one, and so stay together.
+        lengths: Words that are read at once with each sentence; where there are none, it is left
+            out.
+        size: Sentences of a batch, at least, unless no more are left.
     """
-    order = sorted((i for i in range(len(lengths)) if lengths[i]), key=lengths.__getitem__)
-    return [order[first : first + size] for first in range(0, len(order), size)]
+    batches: list[list[int]] = []
+    for run in sorted((r for r in runs if lengths[r[0]]), key=lambda run: lengths[run[0]]):
+        if not batches or len(batches[-1]) >= size:
+            batches.append([])
+        batches[-1].extend(run)
+    return list(batches)
+
+
+def read_at_once(runs: Sequence[Batch], lengths: Sequence[int]) -> list[int]:
+    """Words that are read at once with each sentence: its own, or those of its passage."""
+    words = [0] * len(lengths)
+    for run in runs:
+        for sentence in run:
+            words[sentence] = sum(lengths[mate] for mate in run)
+    return words
 
 
 def sample(batches: Sequence[Batch], sentences: int) -> list[Batch]:

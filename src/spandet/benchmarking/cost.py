@@ -24,7 +24,7 @@ class Contest(Protocol):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """Words of each sentence."""
+        """Words that are read at once with each sentence: its own, or those of its passage."""
 
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         """Some sentences in batches; sorted by length."""

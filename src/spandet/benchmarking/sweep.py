@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
-from spandet.benchmarking.batches import Batch, sample, sorted_batches
+from spandet.benchmarking.batches import Batch, read_at_once, sample, sorted_batches
 from spandet.benchmarking.clock import Timing, Work, best_times, threads
 from spandet.benchmarking.variants import Model, Option, Variant
 from spandet.encoding import Example
@@ -97,9 +97,9 @@ def sweep(
     variants = list({id(variant): variant for variant in wanted.values()}.values())
     with screen, threads(timing.threads):
         scores = _scores(model, variants, data.documents, screen)
-        lengths = [len(sentence) for d in data.documents for sentence in d.sentences]
-        some = sample(sorted_batches(lengths, timing.batch), timing.sentences)
-        times = _Race(model, variants, data.documents).times(some, timing, screen)
+        race = _Race(model, variants, data.documents)
+        some = sample(race.batches(timing.batch), timing.sentences)
+        times = race.times(some, timing, screen)
     measured = [
         replace(score, encoder_ms=encoder, detector_ms=detector)
         for score, (encoder, detector) in zip(scores, times, strict=True)
@@ -173,6 +173,14 @@ class _Race:
             id(reader.encoder): reader.tagged([e for d in documents for e in reader.examples_of(d)])
             for reader in self._readers
         }
+
+    def batches(self, size: int) -> list[Batch]:
+        """All sentences, as the first variant reads them."""
+        encoder = self._readers[0].encoder
+        examples = self._examples[id(encoder)]
+        runs = encoder.together(examples)
+        lengths = read_at_once(runs, [len(example.words) for example in examples])
+        return sorted_batches(runs, lengths, size)
 
     def times(
         self, batches: Sequence[Batch], timing: Timing, screen: Screen

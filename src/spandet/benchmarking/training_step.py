@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from spandet.benchmarking.batches import Batch
+from spandet.benchmarking.batches import Batch, read_at_once
 from spandet.benchmarking.clock import Work
 from spandet.benchmarking.inference import bare_forward
 from spandet.chance import generator
@@ -39,14 +39,16 @@ class TrainingStep:
 
     @property
     def lengths(self) -> list[int]:
-        """Words of each sentence."""
-        return [len(row.words) for row in self._sentences.rows]
+        """Words that are read at once with each sentence."""
+        words = [len(row.words) for row in self._sentences.rows]
+        return read_at_once(self._sentences.runs, words)
 
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         """Some sentences in batches of the recipe, which need not hear of a size."""
         del size
-        sizes = self._sentences.sizes
-        return list(fill(sorted(group, key=sizes.__getitem__), sizes, self._settings))
+        inside = frozenset(group)
+        runs = [run for run in self._sentences.runs if run[0] in inside]
+        return list(fill(runs, self._sentences.sizes, self._settings))
 
     def works(self, batch: Batch) -> tuple[Work, Work]:
         """A step of the bare encoder and one of everything, on the same batch."""

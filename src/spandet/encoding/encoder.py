@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spandet.encoding.batch import EncoderBatch
 from spandet.encoding.characters import Characters
-from spandet.encoding.examples import Example
+from spandet.encoding.examples import Example, together
 from spandet.encoding.fusion import Fusion
 from spandet.encoding.hashed import Hashed
 from spandet.encoding.settings import EncoderSettings
@@ -112,6 +112,11 @@ class Encoder(nn.Module):
         return self.settings.transformer.context if self.settings.transformer else 0
 
     @property
+    def passage_words(self) -> int:
+        """Most words of a passage whose sentences are read together; 0: there are none."""
+        return self.settings.transformer.passage if self.settings.transformer else 0
+
+    @property
     def needs_tags(self) -> bool:
         """Does it read part-of-speech tags?"""
         return self.tags is not None
@@ -126,6 +131,12 @@ class Encoder(nn.Module):
         if self._pretrained:
             return self._pretrained.pieces.sizes(examples)
         return [len(example.words) for example in examples]
+
+    def together(self, examples: Sequence[Example]) -> list[list[int]]:
+        """The numbers of examples that are read as one, and cost what one of them costs."""
+        if self.passage_words:
+            return together(examples)
+        return [[number] for number in range(len(examples))]
 
     def prepare(self, examples: Sequence[Example]) -> EncoderBatch:
         """Text to tensors, on the CPU."""

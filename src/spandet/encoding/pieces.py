@@ -30,7 +30,7 @@ class PieceBatch:
     firsts: Int[Tensor, " item"]
     """The first own piece of each word."""
     heads: Int[Tensor, " batch"]
-    """The first row of each sentence."""
+    """The first row of each sentence; sentences of one passage may share it."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,31 @@ class PieceMaker:
     """Cuts words into pieces and lays them out for a transformer that reads `limit` at once."""
 
     def __init__(
-        self, tokenizer: Tokenizer, special: Special, *, limit: int, context: int, overlap: int
+        self,
+        tokenizer: Tokenizer,
+        special: Special,
+        *,
+        limit: int,
+        context: int,
+        overlap: int,
+        shared: bool,
     ) -> None:
+        """Take a tokenizer.
+
+        Args:
+            tokenizer: Cuts words.
+            special: Pieces around each row.
+            limit: Most pieces of a row, with these.
+            context: Most pieces of context of a sentence.
+            overlap: Pieces that windows over a sentence that is too long share.
+            shared: The context is all that there is, and equal rows are read once.
+        """
         self._tokenizer = tokenizer
         self._special = special
         self._capacity = limit - len(special.prefix) - len(special.suffix)
-        self._context = min(context, self._capacity)
+        self._context = self._capacity if shared else min(context, self._capacity)
         self._overlap = overlap
+        self._shared = shared
 
     def pieces_of(self, words: Iterable[str]) -> dict[str, list[int]]:
         """The pieces of each word, from one call of the tokenizer.
@@ -94,20 +112,25 @@ class PieceMaker:
         cuts = self._cut(examples)
         prefix, suffix = self._special.prefix, self._special.suffix
         rows = [
-            [*prefix, *cut.pieces[window.start : window.end], *suffix]
+            (*prefix, *cut.pieces[window.start : window.end], *suffix)
             for cut in cuts
             for window in cut.windows
         ]
+        numbers = np.arange(len(rows))
+        if self._shared:
+            distinct = {row: number for number, row in enumerate(dict.fromkeys(rows))}
+            numbers = np.array([distinct[row] for row in rows], dtype=np.int64)
+            rows = list(distinct)
         ids, mask = self._padded(rows)
         counts = np.fromiter(chain.from_iterable(cut.counts for cut in cuts), dtype=np.int64)
-        windows = [len(cut.windows) for cut in cuts]
+        windows = np.array([len(cut.windows) for cut in cuts], dtype=np.int64)
         arrays = (
             ids,
             mask,
-            self._places(cuts, ids.shape[1]),
+            self._places(cuts, numbers * ids.shape[1]),
             np.repeat(np.arange(len(counts)), counts),
             np.cumsum(counts) - counts,
-            np.cumsum(windows, dtype=np.int64) - windows,
+            numbers[np.cumsum(windows) - windows],
         )
         return PieceBatch(*map(torch.from_numpy, arrays))
 
@@ -150,12 +173,12 @@ class PieceMaker:
         mask[:, 0] = True
         return ids, mask
 
-    def _places(self, cuts: Sequence[_Cut], width: int) -> np.ndarray:
-        """Where each own piece stands in the rows, from the window that keeps it."""
+    def _places(self, cuts: Sequence[_Cut], starts: np.ndarray) -> np.ndarray:
+        """Where each own piece stands, from the window that keeps it and the start of its row."""
         windows = [window for cut in cuts for window in cut.windows]
         offset = len(self._special.prefix)
         places = [
-            np.arange(window.kept_start, window.kept_end) + (row * width + offset - window.start)
-            for row, window in enumerate(windows)
+            np.arange(window.kept_start, window.kept_end) + (start + offset - window.start)
+            for start, window in zip(starts, windows, strict=True)
         ]
         return np.concatenate([np.zeros(0, dtype=np.int64), *places])

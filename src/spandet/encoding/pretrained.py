@@ -146,6 +146,7 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
         limit=_limit_of(model, tokenizer),
         context=settings.context,
         overlap=settings.overlap,
+        shared=settings.passage > 0,
     )
 
 

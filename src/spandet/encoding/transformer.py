@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from spandet.config import Settings
@@ -28,10 +28,19 @@ class TransformerSettings(Settings):
     """How a word's pieces become one vector."""
     context: int = Field(default=0, ge=0)
     """Pieces of neighbouring sentences to read along, both sides together; 0 = none."""
+    passage: int = Field(default=0, ge=0, le=1000)
+    """Read neighbouring sentences of up to so many words at once, each with the others as context:
+    nothing is read twice; 0 = each sentence by itself."""
     overlap: int = Field(default=64, ge=0)
     """Pieces that the windows over a sentence that is too long have in common."""
     freeze_embeddings: bool = False
     """Do not train the pieces' own embeddings, which are most of a small model's weights."""
+
+    @model_validator(mode="after")
+    def _one_kind_of_context(self) -> "TransformerSettings":
+        if self.context and self.passage:
+            raise ValueError("context and passage are two ways to the same: one of them must be 0")
+        return self
 
 
 @dataclass(frozen=True)

@@ -193,8 +193,14 @@ class Batcher:
 
     async def _parts(self, text: str) -> list[Part]:
         longest = self._settings.part_chars
-        context = self._recognizer.encoder.context_words
-        cut = partial(parts_of, text, longest=longest, context_words=context)
+        encoder = self._recognizer.encoder
+        cut = partial(
+            parts_of,
+            text,
+            longest=longest,
+            context_words=encoder.context_words,
+            passage_words=encoder.passage_words,
+        )
         if len(text) <= longest:
             return cut()
         # Sentences take time to find; the thread that has it must not be the one that listens.

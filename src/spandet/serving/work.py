@@ -1,16 +1,17 @@
 """What can be done with a text: find its entities, or show how they came about.
 
-A long text is done in parts of whole sentences. A part is a document of its own that sees the words
-around it, so that the parts of a text give what the whole gives.
+A long text is done in parts of whole sentences or passages. A part is a document of its own that
+sees the words around it, so that the parts of a text give what the whole gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol
 
+from spandet.encoding.examples import passages
 from spandet.recognizer import Recognizer
 from spandet.text import CharSpan, Document, Entity, Sentence
 from spandet.text.plain import plain_document
@@ -75,13 +76,14 @@ class Tracing:
         return TracedDocument(Document(text), tuple(sentences)).to_json()
 
 
-def parts_of(text: str, *, longest: int, context_words: int) -> list[Part]:
-    """A text in parts of about `longest` characters; a sentence is never cut.
+def parts_of(text: str, *, longest: int, context_words: int, passage_words: int = 0) -> list[Part]:
+    """A text in parts of about `longest` characters; a sentence or passage is never cut.
 
     Args:
         text: Any text.
         longest: A text of up to so many characters is one part.
         context_words: How many words around a sentence the model looks at.
+        passage_words: How many words of neighbouring sentences it reads at once.
     """
     document = Document(text)
     if len(text) <= longest:
@@ -89,7 +91,7 @@ def parts_of(text: str, *, longest: int, context_words: int) -> list[Part]:
     sentences = [sentence for sentence in document.sentences if sentence.words]
     words = list(chain.from_iterable(sentence.words for sentence in sentences))
     parts, position = [], 0
-    for run in _runs(sentences, longest):
+    for run in _runs(passages(sentences, passage_words), longest):
         end = position + sum(map(len, run))
         before = words[max(0, position - context_words) : position]
         after = words[end : end + context_words]
@@ -98,14 +100,14 @@ def parts_of(text: str, *, longest: int, context_words: int) -> list[Part]:
     return parts
 
 
-def _runs(sentences: Sequence[Sentence], longest: int) -> Iterator[list[Sentence]]:
+def _runs(groups: Iterable[list[Sentence]], longest: int) -> Iterator[list[Sentence]]:
     """Neighbours, as many as fit."""
     run: list[Sentence] = []
-    for sentence in sentences:
-        if run and _end(sentence) - run[0].starts[0] > longest:
+    for group in groups:
+        if run and _end(group[-1]) - run[0].starts[0] > longest:
             yield run
             run = []
-        run.append(sentence)
+        run = [*run, *group]
     if run:
         yield run
 

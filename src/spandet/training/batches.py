@@ -14,38 +14,41 @@ _WINDOW = 50
 
 
 def batches(
-    sizes: Sequence[int], *, epoch: int, settings: TrainingSettings
+    runs: Sequence[Sequence[int]], sizes: Sequence[int], *, epoch: int, settings: TrainingSettings
 ) -> list[tuple[int, ...]]:
     """The sentences of each batch of an epoch; every sentence is in exactly one.
 
     Args:
-        sizes: Pieces of each sentence.
+        runs: Sentences that are read as one, and so stay together.
+        sizes: Pieces of each sentence; those of a run have one size.
         epoch: Counted from 0.
         settings: Seed and budgets.
     """
     chance = generator(settings.seed, "batches", epoch)
-    order = torch.randperm(len(sizes), generator=chance).tolist()
+    order = torch.randperm(len(runs), generator=chance).tolist()
     window = _WINDOW * settings.batch_sentences
     found: list[tuple[int, ...]] = []
     for first in range(0, len(order), window):
-        by_size = sorted(order[first : first + window], key=sizes.__getitem__)
-        found.extend(fill(by_size, sizes, settings))
+        found.extend(fill([runs[i] for i in order[first : first + window]], sizes, settings))
     shuffled = torch.randperm(len(found), generator=chance).tolist()
     return [found[i] for i in shuffled]
 
 
 def fill(
-    by_size: Sequence[int], sizes: Sequence[int], settings: TrainingSettings
+    runs: Sequence[Sequence[int]], sizes: Sequence[int], settings: TrainingSettings
 ) -> Iterator[tuple[int, ...]]:
-    """Cut a run of sentences, shortest first, where the next one would break a budget."""
+    """Batches of runs, shortest first; a new one where the next run would break a budget."""
     batch: list[int] = []
-    for sentence in by_size:
+    rows = 0
+    for run in sorted(runs, key=lambda run: sizes[run[0]]):
         # The newest is the longest: all others are padded to its size.
-        padded = (len(batch) + 1) * sizes[sentence]
-        if batch and (len(batch) == settings.batch_sentences or padded > settings.batch_pieces):
+        padded = (rows + 1) * sizes[run[0]]
+        many = len(batch) + len(run)
+        if batch and (many > settings.batch_sentences or padded > settings.batch_pieces):
             yield tuple(batch)
-            batch = []
-        batch.append(sentence)
+            batch, rows = [], 0
+        batch.extend(run)
+        rows += 1
     if batch:
         yield tuple(batch)
 

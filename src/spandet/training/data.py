@@ -153,6 +153,8 @@ class TrainingSentences:
     rows: Sequence[WordRow]
     sizes: Sequence[int]
     """Pieces per sentence."""
+    runs: Sequence[Sequence[int]]
+    """Which sentences are read as one."""
 
     @classmethod
     def of(cls, recognizer: Recognizer, documents: Iterable[Document]) -> TrainingSentences:
@@ -164,8 +166,9 @@ class TrainingSentences:
             if row.words
         ]
         examples = [example for example, _ in pairs]
-        sizes = recognizer.encoder.sizes(examples)
-        return cls(examples, [row for _, row in pairs], sizes)
+        encoder = recognizer.encoder
+        rows = [row for _, row in pairs]
+        return cls(examples, rows, encoder.sizes(examples), encoder.together(examples))
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -24,8 +24,7 @@ class FrozenOutputs:
         sentences: TrainingSentences, settings: TrainingSettings
     ) -> Iterator[tuple[int, ...]]:
         """All sentences in batches that depend on the data alone: a resumed run gets equal bits."""
-        by_size = sorted(range(len(sentences)), key=sentences.sizes.__getitem__)
-        return fill(by_size, sentences.sizes, settings)
+        return fill(sentences.runs, sentences.sizes, settings)
 
     def add(
         self,

@@ -20,7 +20,7 @@ class TrainingSettings(Settings):
     seed: int = 0
     """Every random choice follows from it: first weights, order, dropout, sampling."""
     batch_sentences: Positive = 16
-    """Most sentences of one batch, over all processes together."""
+    """Most sentences of one batch, over all processes together, unless one passage has more."""
     batch_pieces: Positive = 2048
     """Most pieces of one batch, padding included; a longer sentence is a batch of its own."""
     accumulation: Positive = 1

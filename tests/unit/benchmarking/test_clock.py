@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.benchmarking import clock
-from spandet.benchmarking.batches import sample, sorted_batches
+from spandet.benchmarking.batches import read_at_once, sample, sorted_batches
 from spandet.benchmarking.clock import Timing, best_times, threads
 
 
@@ -54,7 +54,7 @@ def test_processor_time_is_for_one_thread_only() -> None:
 def test_batches_hold_every_sentence_with_words_once(
     lengths: list[int], size: int, sentences: int
 ) -> None:
-    batches = sorted_batches(lengths, size)
+    batches = sorted_batches([[number] for number in range(len(lengths))], lengths, size)
     inside = [number for batch in batches for number in batch]
     assert sorted(inside) == [number for number, length in enumerate(lengths) if length]
     assert [lengths[number] for number in inside] == sorted(filter(None, lengths))
@@ -65,3 +65,11 @@ def test_batches_hold_every_sentence_with_words_once(
     assert all(batch in batches for batch in some)
     total = sum(map(len, some))
     assert total == len(inside) if len(inside) <= sentences else abs(total - sentences) <= 2 * size
+
+
+def test_a_passage_stays_together_and_is_as_long_as_all_its_sentences() -> None:
+    runs = [[0, 1, 2], [3], [4, 5]]
+    lengths = read_at_once(runs, [1, 0, 6, 5, 2, 1])
+    assert lengths == [7, 7, 7, 5, 3, 3]
+    assert sorted_batches(runs, lengths, 3) == [[4, 5, 3], [0, 1, 2]]
+    assert sorted_batches(runs, lengths, 1) == [[4, 5], [3], [0, 1, 2]]

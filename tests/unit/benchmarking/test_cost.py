@@ -50,8 +50,7 @@ class Recorded:
         self.whole: list[Batch] = []
 
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
-        inside = sorted_batches([self.lengths[number] for number in group], size)
-        return [[group[place] for place in batch] for batch in inside]
+        return sorted_batches([[number] for number in group], self.lengths, size)
 
     def works(self, batch: Batch) -> tuple[Work, Work]:
         return lambda: self.bare.append(batch), lambda: self.whole.append(batch)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spandet.encoding import Example, examples_of
+from spandet.encoding.examples import passages, together
 from spandet.text import Document, WordRow
 
 ROWS = [
@@ -38,3 +43,55 @@ def test_raw_text_is_segmented_and_nothing_gives_nothing() -> None:
 def test_tags_must_match_the_words() -> None:
     with pytest.raises(ValueError, match="2 words, but 1 tags"):
         Example(("a", "b"), ("X",))
+
+
+LENGTHS = st.lists(st.integers(0, 5), max_size=12)
+
+
+def document_of(lengths: list[int]) -> Document:
+    """Sentences of so many words, which are all alike: only lengths tell passages apart."""
+    return Document.from_rows([WordRow(["w"] * length) for length in lengths])
+
+
+def test_sentences_of_a_passage_have_each_other_as_context() -> None:
+    rows = [WordRow(["a", "b"], before=["no"]), WordRow(["c"])]
+    document = Document.from_rows([*rows, WordRow(["d", "e"], tags=["X", "Y"])])
+    assert examples_of(document, context_words=0, passage_words=4) == [
+        Example(("a", "b"), right=("c",)),
+        Example(("c",), left=("a", "b")),
+        Example(("d", "e"), ("X", "Y")),
+    ]
+
+
+@given(LENGTHS, st.integers(1, 9))
+def test_passages_are_as_long_as_they_may_be(lengths: list[int], most: int) -> None:
+    found = [
+        [len(sentence) for sentence in p] for p in passages(document_of(lengths).sentences, most)
+    ]
+    assert list(chain.from_iterable(found)) == lengths
+    assert all(sum(passage) <= most or len(passage) == 1 for passage in found)
+    for one, following in pairwise(found):
+        assert sum(one) + following[0] > most
+
+
+@given(LENGTHS, st.integers(1, 9), st.data())
+def test_what_follows_a_passage_does_not_know_what_was_before(
+    lengths: list[int], most: int, data: st.DataObject
+) -> None:
+    found = list(passages(document_of(lengths).sentences, most))
+    first = data.draw(st.integers(0, len(found)))
+    rest = list(chain.from_iterable(found[first:]))
+    assert list(passages(rest, most)) == found[first:]
+
+
+@given(st.lists(LENGTHS, max_size=3), st.integers(1, 9))
+def test_sentences_of_a_passage_know_each_other(documents: list[list[int]], most: int) -> None:
+    words = iter(range(10**6))
+    corpus = [
+        Document.from_rows([WordRow([str(next(words)) for _ in range(n)]) for n in own if n])
+        for own in documents
+    ]
+    examples = [e for d in corpus for e in examples_of(d, context_words=0, passage_words=most)]
+    numbers = iter(range(len(examples)))
+    expected = [[next(numbers) for _ in p] for d in corpus for p in passages(d.sentences, most)]
+    assert together(examples) == expected

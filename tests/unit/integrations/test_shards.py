@@ -25,7 +25,7 @@ def read_all(shards: list[Shard]) -> list[Document]:
     return found  # type: ignore[return-value]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(texts=st.lists(st.text(), max_size=8), shard_bytes=st.integers(1, 200), blank=st.booleans())
 def test_pieces_of_lines_are_the_whole(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], shard_bytes: int, blank: bool
@@ -101,7 +101,7 @@ def test_an_unknown_place_is_named() -> None:
         plan(["nonsense://x"], shard_bytes=100)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(raw_documents() | worded_documents())
 def test_parquet_keeps_documents(tmp_path_factory: pytest.TempPathFactory, one: Document) -> None:
     folder = tmp_path_factory.mktemp("parquet")

@@ -54,7 +54,7 @@ def test_a_sentence_reaches_only_the_levels_that_fit_into_it(length: int, levels
 
 
 @given(LENGTHS, KERNELS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_cells_are_all_windows_that_fit(lengths: list[int], kernels: list[int]) -> None:
     cells, wanted = cells_of(lengths, kernels), listed(lengths, kernels)
     base = [sum(lengths[:sentence]) for sentence in range(len(lengths))]
@@ -80,7 +80,7 @@ def test_cells_are_all_windows_that_fit(lengths: list[int], kernels: list[int]) 
 
 
 @given(LENGTHS, KERNELS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_every_word_is_covered_by_the_cells_that_see_it(
     lengths: list[int], kernels: list[int]
 ) -> None:
@@ -96,7 +96,7 @@ def test_every_word_is_covered_by_the_cells_that_see_it(
 
 
 @given(LENGTHS, KERNELS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_rows_of_cells_are_the_cells_of_each_sentence(
     lengths: list[int], kernels: list[int]
 ) -> None:

@@ -42,7 +42,7 @@ def fusion(**options: Any) -> ProposalFusion:
     st.lists(st.integers(2, 3), max_size=3),
     st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_first_guess_holds_its_word_and_is_no_wider_than_the_pyramid_sees(
     lengths: list[int], kernels: list[int], seed: int
 ) -> None:

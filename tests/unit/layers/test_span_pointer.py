@@ -106,7 +106,7 @@ def check(scores: SpanScores, lengths: list[int], max_width: int | None, count: 
     st.integers(1, 4),
     st.integers(0, 50),
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_totals_and_best_spans_equal_a_list_of_all_spans(
     lengths: list[int], max_width: int | None, count: int, seed: int
 ) -> None:

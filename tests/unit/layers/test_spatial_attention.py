@@ -54,7 +54,7 @@ def test_the_log_weight_falls_with_the_distance() -> None:
 
 
 @given(st.integers(0, 1000))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_a_bump_is_a_positive_definite_form_around_place_plus_offset(seed: int) -> None:
     torch.manual_seed(seed)
     locator, vectors, places = Locator(DIM), torch.randn(5, DIM) * 3, torch.randn(5, 2) * 9

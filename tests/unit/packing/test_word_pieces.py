@@ -49,7 +49,7 @@ def whole(place: Path) -> dict[str, Any]:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_text_is_cut_as_before_or_smaller_but_known(
     place: Path, whole: dict[str, Any], data: st.DataObject
 ) -> None:

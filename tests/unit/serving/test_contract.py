@@ -33,7 +33,6 @@ schema = schemathesis.openapi.from_asgi(
 @schema.parametrize()
 @settings(
     max_examples=15,
-    deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

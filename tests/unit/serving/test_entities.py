@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from serving_toys import Watched, metric, plain, sentences, sure_recognizer, until, with_client
+from spandet.encoding import Example, examples_of
 from spandet.serving.work import parts_of
 from spandet.text import Document
 from spandet.tracing import trace
@@ -67,6 +68,18 @@ def test_the_parts_of_a_text_see_what_the_whole_sees(context: int) -> None:
             position += len(sentence)
         assert own[-1].after == tuple(words[position : position + context])
     assert position == len(words)
+
+
+@pytest.mark.parametrize("words", [1, 30, 10_000])
+def test_the_parts_of_a_text_have_the_passages_of_the_whole(words: int) -> None:
+    text = "\n\n".join(sentences(30)) + "   "
+
+    def read(document: Document) -> list[Example]:
+        return examples_of(document, context_words=0, passage_words=words)
+
+    parts = parts_of(text, longest=300, context_words=0, passage_words=words)
+    assert [example for part in parts for example in read(part.document)] == read(Document(text))
+    assert (len(parts) > 5) == (words < 10_000)
 
 
 def test_a_long_text_is_done_in_parts_and_comes_back_whole() -> None:

@@ -27,7 +27,7 @@ def total(costs: np.ndarray, none_costs: np.ndarray, goes_to: tuple[int, ...]) -
 
 
 @given(st.integers(1, 5), st.integers(0, 3), st.sampled_from(["greedy", "none"]), st.integers(0))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_relative_matching_has_the_least_total_cost(
     proposals: int, gold: int, rest: Rest, seed: int
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_tie_with_nothing_is_nothing() -> None:
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["greedy", "none"]))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_sentences_of_a_batch_do_not_know_each_other(seed: int, rest: Rest) -> None:
     torch.manual_seed(seed)
     costs, none_costs = torch.rand(3, 5, 4) * 5, torch.rand(3, 5) * 5

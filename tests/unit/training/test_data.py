@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.errors import UsageError
@@ -54,7 +54,6 @@ def test_the_first_sentences_are_the_first(found: list[Document], limit: int) ->
     assert cut == rows[:limit]
 
 
-@settings(deadline=None)
 @given(st.lists(raw_documents() | worded_documents(), max_size=3))
 def test_what_is_learnable_can_be_counted_in_words(found: list[Document]) -> None:
     split = load(found)

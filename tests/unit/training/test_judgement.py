@@ -43,7 +43,7 @@ def f1_at(gold: list[Document], found: list[Document], threshold: float) -> floa
     ),
     st.sampled_from([0.0, 0.3, 0.5, 0.8]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned: float) -> None:
     gold, found = [one for one, _ in pairs], [other for _, other in pairs]
     judged = judge(gold, found, untuned=untuned)
