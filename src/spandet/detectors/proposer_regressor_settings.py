@@ -17,11 +17,7 @@ Count = Annotated[int, Gt(0)]
 
 
 class ProposerRegressorSettings(Settings):
-    """What can be chosen.
-
-    Defaults are the paper's; where it errs or is silent, what works; and what helps beyond it,
-    which its preset switches off.
-    """
+    """What can be chosen. Defaults are the paper's or, where it errs or is silent, what works."""
 
     name: Literal["proposer-regressor"] = "proposer-regressor"
     kernels: tuple[Annotated[int, Gt(1)], ...] = (2, 2)
@@ -70,7 +66,7 @@ class ProposerRegressorSettings(Settings):
     """The same maps for queries and for words."""
     max_width: Natural = 32
     """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
-    classify_spans: bool = True
+    classify_spans: bool = False
     """Look at the words of the span that was found before naming it."""
     matching: Matching = "relative"
     """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
@@ -80,9 +76,9 @@ class ProposerRegressorSettings(Settings):
     """Mean over all proposals; or, per sentence, the mean or the sum (the paper) of its own."""
     none_weight: Weight = 1.0
     """What a proposal for nothing counts in the label loss."""
-    layer_weight: Weight = 0.3
+    layer_weight: Weight = 0.0
     """What the loss after the proposer and after each layer but the last counts."""
-    layer_copies: Count = 3
+    layer_copies: Count = 1
     """Proposals that each entity takes in these losses; 1: as in the last."""
     spans_per_proposal: Count = 1
     """How many of its most probable spans a proposal may give in prediction."""
@@ -99,13 +95,9 @@ class ProposerRegressorSettings(Settings):
         return self
 
 
-_PLAIN = {"classify_spans": False, "layer_weight": 0.0, "layer_copies": 1}
-"""Nothing that the authors do not have."""
-
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
-            **_PLAIN,
             "query": "lowest",
             "tied_pointer": True,
             "max_width": 0,
@@ -117,7 +109,6 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "released-code": {
         "detector": {
-            **_PLAIN,
             "kernels": (2, 3),
             "pool": "max",
             "message": "merged",

@@ -68,8 +68,7 @@ BEYOND: list[dict[str, Any]] = [
     {"attention": "spatial_window", "window": 4},
     {"global_heads": 2, "sentence_key": True},
     {"proposals": "cells", "sentence_key": True},
-    {"spans_per_proposal": 3, "emission": 0.0},
-    {"classify_spans": False, "layer_weight": 0.0},
+    {"classify_spans": True, "spans_per_proposal": 3, "emission": 0.0},
     {"layer_weight": 0.5, "layer_copies": 2, "none_weight": 0.3},
     {"layer_weight": 0.5, "cell": "lstm", "recurrent_dim": 8},
     {"max_width": 2, "spans_per_proposal": 2, "emission": 0.2},
@@ -219,7 +218,7 @@ def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
 
 
 def test_the_score_weighs_label_and_span_against_nothing() -> None:
-    made = detector(classify_spans=False, emission=0.0, spans_per_proposal=2)
+    made = detector(emission=0.0, spans_per_proposal=2)
     given = words(5)
     got = made.detect(given, [])
     said: Said = made.head(made._states(given, 3)[-1], given)
@@ -312,10 +311,10 @@ def test_half_precision_computes_the_same_to_its_precision() -> None:
 
 def test_auxiliary_losses_are_weighted_and_named() -> None:
     given, gold = words(*ENTITIES), gold_spans(*ENTITIES.values())
-    plain = parts(detector(classify_spans=False, layer_weight=0)(given, gold, []))
+    plain = parts(detector()(given, gold, []))
     assert set(plain) == {"label", "span"}
-    once = parts(detector(classify_spans=False, layer_weight=1.0)(given, gold, []))
-    half = parts(detector(classify_spans=False, layer_weight=0.5)(given, gold, []))
+    once = parts(detector(layer_weight=1.0)(given, gold, []))
+    half = parts(detector(layer_weight=0.5)(given, gold, []))
     assert set(half) == {*plain, *(f"{key}_{n}" for key in plain for n in range(3))}
     assert half["label"] == plain["label"]
     for key in set(half) - set(plain):
