@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 Batch = Sequence[int]
 """Numbers of sentences."""
@@ -32,6 +32,12 @@ def read_at_once(runs: Sequence[Batch], lengths: Sequence[int]) -> list[int]:
         for sentence in run:
             words[sentence] = sum(lengths[mate] for mate in run)
     return words
+
+
+def runs_from(runs: Sequence[Batch], group: Iterable[int]) -> list[Batch]:
+    """Those whose sentences are in a group; no run is partly in one, as all have one length."""
+    inside = frozenset(group)
+    return [run for run in runs if run[0] in inside]
 
 
 def sample(batches: Sequence[Batch], sentences: int) -> list[Batch]:

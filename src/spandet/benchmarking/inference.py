@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import torch
 
-from spandet.benchmarking.batches import Batch, read_at_once, sorted_batches
+from spandet.benchmarking.batches import Batch, read_at_once, runs_from, sorted_batches
 from spandet.benchmarking.clock import Timing, Work, best_times
 from spandet.encoding import Encoder, Example
 from spandet.recognizer import Recognizer
@@ -42,18 +42,13 @@ class Inference:
         examples = [e for d in documents for e in recognizer.examples_of(d)]
         self._examples = recognizer.tagged(examples)
         self._runs = recognizer.encoder.together(self._examples)
-        recognizer.modules().eval()
-
-    @property
-    def lengths(self) -> list[int]:
+        self.lengths = read_at_once(self._runs, [len(example.words) for example in self._examples])
         """Words that are read at once with each sentence."""
-        return read_at_once(self._runs, [len(example.words) for example in self._examples])
+        recognizer.modules().eval()
 
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         """Some sentences in batches of one size."""
-        inside = frozenset(group)
-        runs = [run for run in self._runs if run[0] in inside]
-        return sorted_batches(runs, self.lengths, size)
+        return sorted_batches(runs_from(self._runs, group), self.lengths, size)
 
     def works(self, batch: Batch) -> tuple[Work, Work]:
         """The bare encoder and everything, on the same batch."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from spandet.benchmarking.batches import Batch, read_at_once
+from spandet.benchmarking.batches import Batch, read_at_once, runs_from
 from spandet.benchmarking.clock import Work
 from spandet.benchmarking.inference import bare_forward
 from spandet.chance import generator
@@ -46,8 +46,7 @@ class TrainingStep:
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         """Some sentences in batches of the recipe, which need not hear of a size."""
         del size
-        inside = frozenset(group)
-        runs = [run for run in self._sentences.runs if run[0] in inside]
+        runs = runs_from(self._sentences.runs, group)
         return list(fill(runs, self._sentences.sizes, self._settings))
 
     def works(self, batch: Batch) -> tuple[Work, Work]:

@@ -107,7 +107,7 @@ def _runs(groups: Iterable[list[Sentence]], longest: int) -> Iterator[list[Sente
         if run and _end(group[-1]) - run[0].starts[0] > longest:
             yield run
             run = []
-        run = [*run, *group]
+        run.extend(group)
     if run:
         yield run
 
