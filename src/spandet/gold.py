@@ -73,4 +73,6 @@ def _link(
         else:
             everywhere = torch.tensor([place for some in own for place in some])
             together[everywhere[:, None], everywhere] = 1.0
-    together.fill_diagonal_(0.0)
+    for some in places.values():  # what is there twice is not in two pieces
+        same = torch.tensor(some)
+        together[same[:, None], same] = 0.0

@@ -66,6 +66,15 @@ def test_pieces_of_one_entity_belong_together_and_no_others(found: list[WordRow]
                 assert gold.links.together[i, a, b] == linked
 
 
+def test_an_entity_that_is_given_twice_is_not_linked_to_itself() -> None:
+    whole = pieces("x", (0, 1))
+    gold = gold_spans(
+        [WordRow(["w"] * 3, [whole, whole, pieces("x", (0, 1), (2, 3))])], LABELS, fragments=True
+    )
+    assert gold.links is not None
+    assert gold.links.together.tolist() == [[[0, 0, 1], [0, 0, 1], [1, 1, 0]]]
+
+
 def test_a_shared_piece_is_there_once() -> None:
     row = WordRow(
         ["left", "and", "right", "knee", "pain"],
