@@ -2,7 +2,7 @@
 
 Every model, and every set of them, scored on DATA: an entity's score is the mean over the models,
 nought where one does not find it; a span has its likeliest label; the threshold is tuned on DATA.
-What a vote gains is what chance in training costs a single model: a mark to aim at.
+How much a vote gains says how much of a single model's errors are its own.
 """
 
 import sys
