@@ -13,11 +13,9 @@ from torch.nn import functional as F
 
 from spandet.config import Natural, Positive, Settings, Share
 from spandet.detectors.base import Detector
-from spandet.layers.slot_losses import span_labels
+from spandet.layers.slot_losses import smoothed_labels
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
-
-_NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 class BiaffineSettings(Settings):
@@ -71,8 +69,8 @@ class Biaffine(Detector):
         """Cross-entropy: a sum over all spans, counted per word."""
         del chance  # nothing here is random
         spans, logits = self._scored(words)
-        targets = self._targets(spans, gold, logits.shape[1]).to(logits.dtype)
-        wrong = F.cross_entropy(logits, targets, reduction="sum")
+        targets = smoothed_labels(spans, gold, logits.shape[1], self.settings.smoothing)
+        wrong = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
         return {"label": Loss(wrong, words.mask.sum().to(wrong.dtype))}
 
     def detect(
@@ -105,18 +103,3 @@ class Biaffine(Detector):
         sentence, start, wider = real.nonzero(as_tuple=True)
         spans = torch.stack([start, start + wider + 1], dim=1)
         return FlatSpans(sentence, spans), logits.transpose(2, 3)[real]
-
-    def _targets(
-        self, spans: FlatSpans, gold: GoldSpans, labels: int
-    ) -> Float[Tensor, "span label"]:
-        """What each span should be taken for."""
-
-        def named(shift: tuple[int, int]) -> Tensor:
-            moved = FlatSpans(spans.sentence, spans.spans + spans.spans.new_tensor(shift))
-            return F.one_hot(span_labels(moved, gold), labels).float()
-
-        exact = named((0, 0))
-        if not self.settings.smoothing:
-            return exact
-        near = torch.stack([named(shift) for shift in _NEIGHBOURS]).mean(dim=0)
-        return exact.lerp(near, self.settings.smoothing)

@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from spandet.config import Natural, Positive, Settings, Share, Weight
 from spandet.detectors.base import Detector
 from spandet.layers.proposals import GatedUpdate, Proposals, RegressorLayer
-from spandet.layers.slot_losses import label_loss, span_labels
+from spandet.layers.slot_losses import label_loss, smoothed_labels
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
@@ -52,6 +52,8 @@ class SpanJurySettings(Settings):
     """More than the other: most of what the encoder learns, it learns from labels."""
     none_weight: Weight = 1.0
     """Weight of nominees that are no entity."""
+    smoothing: Share = 0.0
+    """Boundary smoothing: what an entity's label loses to the four spans that miss it by a word."""
     auxiliary: bool = True
     """Name nominees after every round in training, not only after the last."""
 
@@ -83,7 +85,7 @@ class SpanJury(Detector):
         shown = [state.label_logits[mask] for state in states]
         label = label_loss(
             shown if settings.auxiliary else shown[-1:],
-            span_labels(flat, gold),
+            smoothed_labels(flat, gold, shown[0].shape[1], settings.smoothing),
             flat.sentence,
             settings.none_weight,
         )

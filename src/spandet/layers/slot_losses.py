@@ -15,6 +15,8 @@ from spandet.tensors import GoldSpans, Loss
 PointerLoss = Literal["nll", "bce"]
 NilWeight = float | Literal["balanced"]
 
+_NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
+
 
 def boundary_loss(
     layers: Sequence[Pointers],
@@ -63,15 +65,35 @@ def span_labels(spans: FlatSpans, gold: GoldSpans) -> Int[Tensor, " span"]:
     return torch.where(equal.any(dim=1), label, 0)
 
 
+def smoothed_labels(
+    spans: FlatSpans, gold: GoldSpans, labels: int, smoothing: float
+) -> Float[Tensor, "span label"]:
+    """What each span should be taken for (boundary smoothing, Zhu and Li, ACL 2022).
+
+    An entity's label loses the share `smoothing` to the four spans that miss it by a word.
+    """
+
+    def named(shift: tuple[int, int]) -> Tensor:
+        moved = FlatSpans(spans.sentence, spans.spans + spans.spans.new_tensor(shift))
+        return F.one_hot(span_labels(moved, gold), labels).float()
+
+    exact = named((0, 0))
+    if not smoothing:
+        return exact
+    near = torch.stack([named(shift) for shift in _NEIGHBOURS]).mean(dim=0)
+    return exact.lerp(near, smoothing)
+
+
 def label_loss(
     layers: Sequence[Float[Tensor, "item label"]],
-    labels: Int[Tensor, " item"],
+    targets: Int[Tensor, " item"] | Float[Tensor, "item label"],
     sentence: Int[Tensor, " item"],
     nil: NilWeight,
 ) -> Loss:
     """Cross-entropy, a mean over layers; items that are no entity weigh `nil`."""
+    labels = targets if targets.ndim == 1 else targets.argmax(dim=1)
     weights = label_weights(labels, sentence, nil)
-    parts = [(weights * F.cross_entropy(own, labels, reduction="none")).sum() for own in layers]
+    parts = [(weights * F.cross_entropy(own, targets, reduction="none")).sum() for own in layers]
     total = torch.stack(parts).sum() / len(layers)
     return Loss(total, total.new_tensor(float(len(labels))))
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from sentence_toys import Item, gold_spans, word_features
 from spandet.detectors.biaffine import Biaffine, BiaffineSettings
-from spandet.spans.flat import FlatSpans
 from spandet.tensors import SpanPredictions, WordFeatures
 
 DIM, LABELS = 8, 4
@@ -107,25 +106,6 @@ def test_without_gold_all_spans_are_none_and_without_words_there_is_no_loss() ->
     torch.testing.assert_close(loss.total, -torch.stack(probs)[:, 0].log().sum())
     nothing = made(words(0, 0), gold_spans([], []), [])["label"]
     assert (nothing.total, nothing.count) == (0, 0)
-
-
-def targets(made: Biaffine, length: int, *items: Item) -> dict[tuple[int, ...], list[float]]:
-    pairs = [[a, b] for a in range(length) for b in range(a + 1, length + 1)]
-    spans = FlatSpans(torch.zeros(len(pairs), dtype=torch.long), torch.tensor(pairs))
-    rows = made._targets(spans, gold_spans(list(items)), LABELS).tolist()
-    return {(a, b): row for (a, b), row in zip(pairs, rows, strict=True)}
-
-
-def test_smoothing_moves_mass_to_the_spans_that_miss_by_a_word() -> None:
-    got = targets(detector(smoothing=0.2), 6, (1, 3, 2), (4, 5, 1))
-    assert got[1, 3] == pytest.approx([0.2, 0, 0.8, 0])
-    for near in ((0, 3), (2, 3), (1, 2), (1, 4)):
-        assert got[near] == pytest.approx([0.95, 0, 0.05, 0])
-    assert got[0, 2] == got[0, 6] == [1, 0, 0, 0]
-    assert all(sum(row) == pytest.approx(1) for row in got.values())
-    hard = targets(detector(), 6, (1, 3, 2), (4, 5, 1))
-    assert hard[1, 3] == [0, 0, 1, 0]
-    assert sum(row[0] < 1 for row in hard.values()) == 2
 
 
 def test_an_entity_that_is_too_wide_teaches_nothing_wrong() -> None:

@@ -18,7 +18,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"rounds": 0},
     {"rounds": 3, "attention": "spatial", "auxiliary": False},
     {"use_category_embedding": False, "attention": "dot", "none_weight": 0.3},
-    {"nominees_per_word": 3.0, "nominees_extra": 0},
+    {"nominees_per_word": 3.0, "nominees_extra": 0, "smoothing": 0.2},
 ]
 
 
