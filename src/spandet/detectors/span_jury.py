@@ -40,6 +40,8 @@ class SpanJurySettings(Settings):
     """Size of a nominee's vector."""
     rounds: Natural = 2
     """How often nominees look at each other; 0: each is judged by itself."""
+    eval_rounds: Natural | None = None
+    """Rounds in prediction, at most those that were learnt; None: all of them."""
     heads: Positive = 4
     """Heads of their attention."""
     attention: Attention = "dot+spatial"
@@ -80,7 +82,7 @@ class SpanJury(Detector):
         scores: ProposalScores = self.nominate(words)
         mask = self._mask(words)
         spans, _ = scores.raised(gold).best(mask.shape[1])
-        states = self._deliberate(words, spans, mask)
+        states = self._deliberate(words, spans, mask, len(self.rounds))
         flat = in_one_list(spans, mask)
         shown = [state.label_logits[mask] for state in states]
         label = label_loss(
@@ -102,7 +104,10 @@ class SpanJury(Detector):
         words = words.with_room()
         mask = self._mask(words)
         spans, scores = self.nominate(words).best(mask.shape[1])
-        states = self._deliberate(words, spans, mask)
+        rounds = self.settings.eval_rounds
+        states = self._deliberate(
+            words, spans, mask, len(self.rounds) if rounds is None else rounds
+        )
         places = states[0].soft_spans
         probs = [state.label_logits.softmax(dim=-1) for state in states]
         names = ["read", *(f"round {number}" for number in range(1, len(states)))]
@@ -125,13 +130,14 @@ class SpanJury(Detector):
         words: WordFeatures,
         spans: Int[Tensor, "batch span 2"],
         mask: Bool[Tensor, "batch span"],
+        rounds: int,
     ) -> list[Proposals]:
         """Nominees as they were read, and after each round."""
         read: Float[Tensor, "_ dim"] = SpanView(words, None).inner(self.read, in_one_list(spans))
         queries = read.view(*spans.shape[:2], -1)
         places = spans.to(torch.float32)
         states = [Proposals(queries, places, self.first_labels(queries), mask)]
-        for each in self.rounds:
+        for each in self.rounds[:rounds]:
             states.append(each(states[-1]))
         return states
 

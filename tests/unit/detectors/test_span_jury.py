@@ -100,3 +100,12 @@ def test_the_trace_tells_what_each_round_takes_a_nominee_for() -> None:
     assert found.trace[0].scores is not None
     assert found.trace[-1].label_probs is found.label_probs
     assert all(torch.equal(stage.spans, found.spans.float()) for stage in found.trace)
+
+
+def test_prediction_may_end_after_fewer_rounds() -> None:
+    whole = detector(rounds=2).detect(words(9), [])
+    for rounds in (0, 1, 2, 5):
+        early = detector(rounds=2, eval_rounds=rounds).detect(words(9), [])
+        stages = whole.trace[: 2 + rounds]
+        assert [stage.name for stage in early.trace] == [stage.name for stage in stages]
+        torch.testing.assert_close(early.label_probs, stages[-1].label_probs)
