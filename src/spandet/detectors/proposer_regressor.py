@@ -5,6 +5,7 @@ head points at the span that each of them means. Numbers of equations are the pa
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,6 +34,17 @@ from spandet.layers.span_view import SpanView
 from spandet.layers.spatial_attention import AttentionStyle, SpatialAttention
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
+
+
+@dataclass(frozen=True)
+class _Pointed:
+    """Spans that proposals point at, in one list."""
+
+    spans: FlatSpans
+    origin: Int[Tensor, " item"]
+    """Whose they are: a proposal of the sentence."""
+    log_probs: Float[Tensor, " item"]
+    """How sure it is of the span."""
 
 
 class ProposerRegressor(Detector):
@@ -111,14 +123,11 @@ class ProposerRegressor(Detector):
         said: Said = self.head(states[-1], words)
         promising = self._promising(said)
         chosen = said.mask if keep_all else said.mask & promising  # p(span) ≤ 1: exact
-        sentence, origin = chosen.nonzero(as_tuple=True)
-        spans, span_probs = said.scores.where(chosen).best(settings.spans_per_proposal)
-        real = span_probs > -torch.inf  # a short sentence may have fewer spans
-        copies = real.sum(dim=1)
-        sentence, origin = sentence.repeat_interleave(copies), origin.repeat_interleave(copies)
-        found = FlatSpans(sentence, spans[real])
-        logits = self._named(said.label_logits[sentence, origin], found, states[-1], origin, words)
-        joint = _joint(logits, span_probs[real])
+        found = self._pointed_at(said, chosen)
+        sentence, origin = found.spans.sentence, found.origin
+        own = said.label_logits[sentence, origin]
+        logits = self._named(own, found.spans, states[-1], origin, words)
+        joint = _joint(logits, settings.span_weight * found.log_probs)
         able = joint[:, 1:].amax(dim=1) > settings.emission * joint[:, 0]
         able = able & promising[sentence, origin]
 
@@ -133,7 +142,7 @@ class ProposerRegressor(Detector):
             )
             for number, state in enumerate(states)
         )
-        return SpanPredictions(rows(found.spans), rows(joint), rows(able), trace)
+        return SpanPredictions(rows(found.spans.spans), rows(joint), rows(able), trace)
 
     def _states(self, words: WordFeatures, rounds: int) -> list[Proposals]:
         """Proposals after the proposer and after each round of the regressor."""
@@ -165,6 +174,15 @@ class ProposerRegressor(Detector):
         probs = said.label_logits.softmax(dim=-1)
         return probs[..., 1:].amax(dim=-1) > self.settings.emission * probs[..., 0]
 
+    def _pointed_at(self, said: Said, chosen: Bool[Tensor, "batch span"]) -> _Pointed:
+        """The likeliest spans of the chosen proposals."""
+        sentence, origin = chosen.nonzero(as_tuple=True)
+        spans, log_probs = said.scores.where(chosen).best(self.settings.spans_per_proposal)
+        real = log_probs > -torch.inf  # a short sentence may have fewer spans
+        copies = real.sum(dim=1)
+        sentence, origin = sentence.repeat_interleave(copies), origin.repeat_interleave(copies)
+        return _Pointed(FlatSpans(sentence, spans[real]), origin, log_probs[real])
+
     def _named(
         self,
         logits: Tensor,
@@ -190,13 +208,13 @@ class ProposerRegressor(Detector):
     ) -> Loss:
         """Name entities where they are, and what is pointed at in error "no entity"."""
         with torch.no_grad():
-            emitted = said.mask & self._promising(said)
-            spans, _ = said.scores.where(emitted).best(1)
-            sentence, origin = emitted.nonzero(as_tuple=True)
+            emitted = self._pointed_at(said, said.mask & self._promising(said))
+            sentence, origin = emitted.spans.sentence, emitted.origin
             right, proposal = (targets >= 0).nonzero(as_tuple=True)
             index = targets[right, proposal]
             own = FlatSpans(
-                torch.cat([right, sentence]), torch.cat([gold.spans[right, index], spans[:, 0]])
+                torch.cat([right, sentence]),
+                torch.cat([gold.spans[right, index], emitted.spans.spans]),
             )
             same = (gold.spans[own.sentence] == own.spans[:, None]).all(dim=-1)
             there = F.pad((same & gold.mask[own.sentence]) * gold.labels[own.sentence], (0, 1))

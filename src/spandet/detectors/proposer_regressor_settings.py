@@ -81,7 +81,10 @@ class ProposerRegressorSettings(Settings):
     layer_copies: Count = 1
     """Proposals that each entity takes in these losses; 1: as in the last."""
     spans_per_proposal: Count = 1
-    """How many of its most probable spans a proposal may give in prediction."""
+    """How many of its most probable spans a proposal may give in prediction; with `classify_spans`
+    the next best ones are learnt, too."""
+    span_weight: Weight = 1.0
+    """What the probability of the span counts in a candidate's score; 0: labels alone decide."""
     emission: Share = 0.1
     """A span goes on to decoding when its label is surer than this share of "no entity"."""
     dropout: Share = 0.1

@@ -217,14 +217,15 @@ def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
     assert int(all_of_them.detect(given, []).mask.sum()) == 15
 
 
-def test_the_score_weighs_label_and_span_against_nothing() -> None:
-    made = detector(emission=0.0, spans_per_proposal=2)
+@pytest.mark.parametrize("weight", [1.0, 0.5, 0.0])
+def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
+    made = detector(emission=0.0, spans_per_proposal=2, span_weight=weight)
     given = words(5)
     got = made.detect(given, [])
     said: Said = made.head(made._states(given, 3)[-1], given)
     labels = said.label_logits[0].softmax(dim=-1).repeat_interleave(2, dim=0)
     spans = said.scores.where(said.mask).best(2)[1].exp().flatten()
-    joint = torch.cat([labels[:, :1], labels[:, 1:] * spans[:, None]], dim=1)
+    joint = torch.cat([labels[:, :1], labels[:, 1:] * spans[:, None] ** weight], dim=1)
     torch.testing.assert_close(got.label_probs[0], joint / joint.sum(dim=1, keepdim=True))
 
 
@@ -238,6 +239,15 @@ def test_a_proposal_may_give_its_next_best_spans() -> None:
     of_each = three.spans[0].view(6, 3, 2)
     assert torch.equal(of_each[:, 0], one.spans[0])
     assert all(len(set(map(tuple, own))) == 3 for own in of_each.tolist())
+
+
+def test_what_may_be_given_is_named_in_training() -> None:
+    given, gold = words(6, 1), gold_spans([(0, 2, 1)], [])
+    one, three = (
+        detector(emission=0.0, classify_spans=True, spans_per_proposal=k)(given, gold, [])
+        for k in (1, 3)
+    )
+    assert three["span_label"].count - one["span_label"].count == 2 * 6  # one word has one span
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
