@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from spandet.config import Natural, Positive, Settings, Share
 from spandet.detectors.base import Detector
+from spandet.layers.dropout import Dropout
 from spandet.layers.slot_losses import smoothed_labels
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
@@ -58,7 +59,7 @@ class Biaffine(Detector):
 
         def view() -> nn.Sequential:
             activation = nn.GELU() if settings.activation == "gelu" else nn.Identity()
-            dropout = nn.Dropout(settings.dropout)
+            dropout = Dropout(settings.dropout)
             return nn.Sequential(dropout, nn.Linear(dim, settings.dim), activation, dropout)
 
         self.first, self.last = view(), view()

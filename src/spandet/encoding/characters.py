@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spandet.config import Settings
+from spandet.layers.dropout import Dropout
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences, packed
 
@@ -52,7 +53,7 @@ class Characters(nn.Module):
         self._ids = {character: number for number, character in enumerate(characters, start=2)}
         self._pooling = settings.pooling
         self.embedding = nn.Embedding(2 + len(characters), settings.embedding_dim)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.net = BiRNN(cell=settings.cell, input_dim=settings.embedding_dim, dim=settings.dim)
 
     def prepare(self, words: Sequence[str]) -> CharacterBatch:

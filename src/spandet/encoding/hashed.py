@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from spandet.config import Settings
+from spandet.layers.dropout import Dropout
 
 _LOOKS = 4
 _AFFIX = 3
@@ -49,7 +50,7 @@ class Hashed(nn.Module):
         )
         # Small, because rows that no training word falls into keep these values.
         nn.init.normal_(self.table.weight, std=0.1)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def prepare(self, words: Sequence[str]) -> Int[Tensor, "form look"]:
         """The row of each look at each word."""

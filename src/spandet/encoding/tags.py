@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from spandet.config import Settings
 from spandet.encoding.examples import Example
+from spandet.layers.dropout import Dropout
 
 _UNKNOWN = 0
 
@@ -32,7 +33,7 @@ class Tags(nn.Module):
         self.dim = settings.dim
         self._ids: dict[str | None, int] = {tag: number for number, tag in enumerate(tags, start=1)}
         self.embedding = nn.Embedding(1 + len(tags), settings.dim)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def prepare(self, examples: Sequence[Example]) -> Int[Tensor, " item"]:
         """The tags of all words, one sentence after another."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from spandet.config import Settings
 from spandet.encoding.vector_files import Vectors, read_vectors
 from spandet.errors import ConfigError
+from spandet.layers.dropout import Dropout
 
 _UNKNOWN = 0
 
@@ -45,7 +46,7 @@ class WordVectors(nn.Module):
         # A parameter even when frozen: processes that train together would send buffers around.
         self.table = nn.Embedding(1 + len(words), dim)
         self.table.weight.requires_grad_(not settings.frozen)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def fill(self, vectors: Vectors) -> None:
         """Take over the vectors of a file; its words are those that this part was made with."""

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.layers.dropout import Dropout
 from spandet.layers.slot_layer import Near
 
 PointerKind = Literal["bilinear", "additive"]
@@ -50,7 +51,7 @@ class BoundaryPointers(nn.Module):
         if self.out is not None:
             nn.init.normal_(self.out, std=dim**-0.5)
         self.distance = nn.Linear(dim, 2 * (2 * reach + 1)) if reach else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def read(self, words: Float[Tensor, "batch word dim"]) -> Float[Tensor, "batch word twice"]:
         """The words as the pointers see them."""

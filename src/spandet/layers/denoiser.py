@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spandet.layers.boundary_pointers import BoundaryPointers, PointerKind, Pointers
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.layers.sinusoids import NumberEmbedding, sinusoids
 from spandet.layers.slot_layer import Keys, SlotLayer, hidden_from, near
@@ -87,7 +88,7 @@ class Denoiser(Exportable):
         self.pointers = BoundaryPointers(
             dim=dim, kind=shape.pointer, reach=shape.reach, dropout=shape.dropout
         )
-        self.dropout = nn.Dropout(shape.dropout)
+        self.dropout = Dropout(shape.dropout)
 
     def read(self, words: WordFeatures) -> ReadWords:
         """All that depends on the words alone."""

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spandet.layers.cells import Cells
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.spatial_attention import Attended, SpatialAttention
@@ -44,7 +45,7 @@ class ProposalFusion(Exportable):
         self.scores = mlp(dim, 2)
         self.query = query
         self.norm = nn.LayerNorm(dim) if query == "mixed" else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -125,9 +126,9 @@ class FeedForwardUpdate(nn.Module):
             nn.Sequential(
                 nn.Linear(dim, hidden),
                 nn.GELU(),
-                nn.Dropout(dropout),
+                Dropout(dropout),
                 nn.Linear(hidden, dim),
-                nn.Dropout(dropout),
+                Dropout(dropout),
             )
             if hidden
             else None

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spandet.layers.cells import Cells, Level
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences
@@ -25,7 +26,7 @@ class RecurrentBlock(nn.Module):
         self.norm = nn.LayerNorm(dim)
         self.net = BiRNN(cell=cell, input_dim=dim, dim=recurrent_dim)
         self.out = nn.Linear(recurrent_dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, cells: Float[Tensor, "cell dim"], sequences: Sequences
@@ -128,7 +129,7 @@ class FeaturePyramid(Exportable):
             self.downwards = nn.ModuleList(Downwards(inputs, dim, kernel) for kernel in kernels)
             self.merge = nn.ModuleList(nn.Linear(2 * dim, dim) for _ in self.upward_blocks)
             self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in self.upward_blocks)
-            self.dropout = nn.Dropout(dropout)
+            self.dropout = Dropout(dropout)
 
     def forward(
         self, words: Float[Tensor, "item dim"], cells: Cells

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part, is_exported
 from spandet.layers.sequences import Sequences
 
@@ -29,7 +30,7 @@ class BiRNN(Exportable):
         sizes = [input_dim, *[dim] * (layers - 1)]
         self.forwards = nn.ModuleList(_CELLS[cell](size, dim // 2) for size in sizes)
         self.backwards = nn.ModuleList(_CELLS[cell](size, dim // 2) for size in sizes)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.dim = dim
 
     def forward(

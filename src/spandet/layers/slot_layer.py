@@ -7,6 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.layers.dropout import Dropout
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -103,10 +105,10 @@ class SlotLayer(nn.Module):
             nn.Parameter(torch.zeros(2, 2 * reach + 1, heads)) if reach and attends[1] else None
         )
         self.net = nn.Sequential(
-            nn.Linear(dim, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, dim)
+            nn.Linear(dim, hidden), nn.ReLU(), Dropout(dropout), nn.Linear(hidden, dim)
         )
         self.net_norm = nn.LayerNorm(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def read(self, words: Float[Tensor, "batch word dim"]) -> Keys | None:
         """The words as this layer looks at them."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 
 INIT_STD = 0.02
@@ -25,7 +26,7 @@ class SpanHead(Exportable):
         self.whole = nn.Linear(sentence_dim, dim, bias=False) if sentence_dim else None
         self.out = nn.Linear(dim, out)
         self.gelu = nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.tensors import GoldSpans, Loss, WordFeatures
 
@@ -68,7 +69,7 @@ class SpanScorer(Exportable):
         self.first, self.last = nn.Linear(dim, inner), nn.Linear(dim, inner)
         self.alone = nn.Linear(dim, 2)
         self.widths = nn.Parameter(torch.zeros(_WIDEST))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.constant_(self.alone.bias, _RARE / 2)
 
     def forward(self, words: WordFeatures) -> ProposalScores:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from spandet.layers.dropout import Dropout
 from spandet.layers.mlp import mlp
 
 Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
@@ -83,7 +84,7 @@ class SpatialAttention(nn.Module):
         self.out = nn.Linear(inner, dim)
         self.summary = nn.Linear(dim, 1) if style.sentence_key else None
         self.summary_key = nn.Linear(dim, 2 * inner) if style.sentence_key else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
