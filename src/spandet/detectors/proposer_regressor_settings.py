@@ -66,8 +66,10 @@ class ProposerRegressorSettings(Settings):
     """The same maps for queries and for words."""
     max_width: Natural = 32
     """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
-    classify_spans: bool = False
+    classify_spans: bool = True
     """Look at the words of the span that was found before naming it."""
+    naming_weight: Weight = 1.0
+    """What the loss of that counts."""
     matching: Matching = "relative"
     """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
     rest: Rest = "greedy"
@@ -80,12 +82,12 @@ class ProposerRegressorSettings(Settings):
     """What the loss after the proposer and after each layer but the last counts."""
     layer_copies: Count = 1
     """Proposals that each entity takes in these losses; 1: as in the last."""
-    spans_per_proposal: Count = 1
+    spans_per_proposal: Count = 3
     """How many of its most probable spans a proposal may give in prediction; with `classify_spans`
     the next best ones are learnt, too."""
-    span_weight: Weight = 1.0
+    span_weight: Weight = 0.0
     """What the probability of the span counts in a candidate's score; 0: labels alone decide."""
-    emission: Share = 0.1
+    emission: Share = 0.02
     """A span goes on to decoding when its label is surer than this share of "no entity"."""
     dropout: Share = 0.1
 
@@ -98,6 +100,13 @@ class ProposerRegressorSettings(Settings):
         return self
 
 
+_AS_POINTED_AT: dict[str, Any] = {
+    "classify_spans": False,
+    "spans_per_proposal": 1,
+    "span_weight": 1.0,
+    "emission": 1.0,
+}
+"""One span per proposal, and no second look at it."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
@@ -106,7 +115,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "max_width": 0,
             "matching": "raw",
             "reduction": "sum",
-            "emission": 1.0,
+            **_AS_POINTED_AT,
         },
         "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
     },
@@ -121,7 +130,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "matching": "raw",
             "rest": "none",
             "reduction": "sentences",
-            "emission": 1.0,
+            **_AS_POINTED_AT,
         },
         "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
     },

@@ -40,6 +40,19 @@ def detector(**settings: Any) -> ProposerRegressor:
     return made.eval()
 
 
+PLAIN: dict[str, Any] = {
+    "classify_spans": False,
+    "spans_per_proposal": 1,
+    "span_weight": 1.0,
+    "emission": 0.1,
+}
+
+
+def plain(**settings: Any) -> ProposerRegressor:
+    """One span per proposal, and no second look at it."""
+    return detector(**{**PLAIN, **settings})
+
+
 def words(*lengths: int, width: int = 0) -> WordFeatures:
     return word_features(*lengths, dim=DIM, width=width)
 
@@ -64,6 +77,7 @@ ABLATIONS: list[dict[str, Any]] = [
     {"heads": 1},
 ]
 BEYOND: list[dict[str, Any]] = [
+    PLAIN,
     {"attention": "spatial"},
     {"attention": "spatial_window", "window": 4},
     {"global_heads": 2, "sentence_key": True},
@@ -210,7 +224,7 @@ def test_pruned_prediction_is_full_prediction(settings: dict[str, Any], emission
 
 def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
     given = words(9, 6)
-    few, all_of_them = (undecided(detector(emission=e), given) for e in (1.0, 0.0))
+    few, all_of_them = (undecided(plain(emission=e), given) for e in (1.0, 0.0))
     assert decoded(few, given) == decoded(all_of_them, given)
     assert decoded(few, given, none_weight=0.0) == decoded(few, given)
     assert decoded(few, given) < decoded(all_of_them, given, none_weight=0.0)
@@ -219,7 +233,7 @@ def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
 
 @pytest.mark.parametrize("weight", [1.0, 0.5, 0.0])
 def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
-    made = detector(emission=0.0, spans_per_proposal=2, span_weight=weight)
+    made = plain(emission=0.0, spans_per_proposal=2, span_weight=weight)
     given = words(5)
     got = made.detect(given, [])
     said: Said = made.head(made._states(given, 3)[-1], given)
@@ -231,8 +245,8 @@ def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
 
 def test_a_proposal_may_give_its_next_best_spans() -> None:
     given = words(6, 1)
-    one = detector(emission=0.0).detect(given, [], keep_all=True)
-    three = detector(emission=0.0, spans_per_proposal=3).detect(given, [], keep_all=True)
+    one = plain(emission=0.0).detect(given, [], keep_all=True)
+    three = plain(emission=0.0, spans_per_proposal=3).detect(given, [], keep_all=True)
     assert one.spans.shape == (2, 6, 2)
     assert three.spans.shape == (2, 18, 2)
     assert three.mask.sum(dim=1).tolist() == [18, 1]  # one word has one span
@@ -252,7 +266,7 @@ def test_what_may_be_given_is_named_in_training() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
 def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
-    made, given = detector(eval_layers=rounds), words(5, 3)
+    made, given = plain(eval_layers=rounds), words(5, 3)
     got = made.detect(given, [], keep_all=True)
     count = min(rounds, 3)
     assert [stage.name for stage in got.trace] == [
@@ -266,7 +280,7 @@ def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
         assert stage.label_probs is not None
         own = state.label_logits.softmax(dim=-1)
         torch.testing.assert_close(stage.label_probs[real], own[real])
-    shallow = detector(layers=count)
+    shallow = plain(layers=count)
     shallow.load_state_dict(made.state_dict(), strict=False)
     torch.testing.assert_close(
         got.label_probs, shallow.detect(given, [], keep_all=True).label_probs
@@ -274,7 +288,7 @@ def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
 
 
 def test_proposals_start_around_their_words() -> None:
-    trace = detector().detect(words(8), [], keep_all=True).trace
+    trace = plain().detect(words(8), [], keep_all=True).trace
     start, end = trace[0].spans[0].unbind(dim=-1)
     word = torch.arange(8)
     assert (start <= word + 1e-4).all()
@@ -319,15 +333,23 @@ def test_half_precision_computes_the_same_to_its_precision() -> None:
         assert half.item() == pytest.approx(full.item(), rel=0.05)
 
 
+def test_the_loss_of_naming_is_weighted() -> None:
+    given, gold = words(*ENTITIES), gold_spans(*ENTITIES.values())
+    once, thrice = (parts(detector(naming_weight=w)(given, gold, [])) for w in (1.0, 3.0))
+    total, count = once.pop("span_label")
+    assert thrice.pop("span_label") == pytest.approx((3 * total, count))
+    assert once == thrice
+
+
 def test_auxiliary_losses_are_weighted_and_named() -> None:
     given, gold = words(*ENTITIES), gold_spans(*ENTITIES.values())
-    plain = parts(detector()(given, gold, []))
-    assert set(plain) == {"label", "span"}
-    once = parts(detector(layer_weight=1.0)(given, gold, []))
-    half = parts(detector(layer_weight=0.5)(given, gold, []))
-    assert set(half) == {*plain, *(f"{key}_{n}" for key in plain for n in range(3))}
-    assert half["label"] == plain["label"]
-    for key in set(half) - set(plain):
+    bare = parts(plain()(given, gold, []))
+    assert set(bare) == {"label", "span"}
+    once = parts(plain(layer_weight=1.0)(given, gold, []))
+    half = parts(plain(layer_weight=0.5)(given, gold, []))
+    assert set(half) == {*bare, *(f"{key}_{n}" for key in bare for n in range(3))}
+    assert half["label"] == bare["label"]
+    for key in set(half) - set(bare):
         assert half[key] == pytest.approx((once[key][0] / 2, once[key][1]))
 
 
