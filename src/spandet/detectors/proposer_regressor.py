@@ -103,8 +103,7 @@ class ProposerRegressor(Detector):
         targets = self.loss.targets(said, gold)
         losses = self.loss.losses(said, gold, targets)
         if self.span_labels is not None:
-            naming = self._span_label_loss(states[-1], said, words, gold, targets)
-            losses["span_label"] = naming.times(self.settings.naming_weight)
+            losses["span_label"] = self._span_label_loss(states[-1], said, words, gold, targets)
         weight, copies = self.settings.layer_weight, self.settings.layer_copies
         for number, state in enumerate(states[:-1] if weight else ()):
             early: Said = self.head(state, words)

@@ -68,8 +68,6 @@ class ProposerRegressorSettings(Settings):
     """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
     classify_spans: bool = True
     """Look at the words of the span that was found before naming it."""
-    naming_weight: Weight = 1.0
-    """What the loss of that counts."""
     matching: Matching = "relative"
     """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
     rest: Rest = "greedy"

@@ -333,14 +333,6 @@ def test_half_precision_computes_the_same_to_its_precision() -> None:
         assert half.item() == pytest.approx(full.item(), rel=0.05)
 
 
-def test_the_loss_of_naming_is_weighted() -> None:
-    given, gold = words(*ENTITIES), gold_spans(*ENTITIES.values())
-    once, thrice = (parts(detector(naming_weight=w)(given, gold, [])) for w in (1.0, 3.0))
-    total, count = once.pop("span_label")
-    assert thrice.pop("span_label") == pytest.approx((3 * total, count))
-    assert once == thrice
-
-
 def test_auxiliary_losses_are_weighted_and_named() -> None:
     given, gold = words(*ENTITIES), gold_spans(*ENTITIES.values())
     bare = parts(plain()(given, gold, []))
