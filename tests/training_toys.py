@@ -231,7 +231,7 @@ class Toy:
 
     def plan(self, epoch: int = 0) -> list[tuple[int, ...]]:
         sentences = self.loop.sentences
-        return batches(sentences.runs, sentences.sizes, epoch=epoch, settings=self.settings)
+        return batches(sentences, epoch=epoch, settings=self.settings)
 
 
 def largest_difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:

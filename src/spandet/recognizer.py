@@ -216,10 +216,11 @@ class Recognizer:
         """What the detector believes of each batch of examples, with their indices."""
         self.encoder.eval()
         self.detector.eval()
-        runs = self.encoder.together(examples)
-        for chosen in batches(runs, self.encoder.sizes(examples), batch_pieces):
+        runs, sizes = self.encoder.together(examples), self.encoder.sizes(examples)
+        words = [len(example.words) for example in examples]
+        for chosen in batches(runs, sizes, words, batch_pieces):
             batch = [examples[index] for index in chosen]
-            yield chosen, self.detect(batch, keep_all=keep_all)
+            yield list(chosen), self.detect(batch, keep_all=keep_all)
 
     @torch.inference_mode()
     def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:

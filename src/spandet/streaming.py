@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from spandet.errors import UsageError
+from spandet.padding import Budget, alike
 from spandet.text import Document
 
 _WINDOW_SENTENCES = 1024
@@ -56,25 +57,16 @@ def windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def batches(
-    runs: Sequence[Sequence[int]], sizes: Sequence[int], budget: int
-) -> Iterator[list[int]]:
-    """Indices of similar size together; a batch costs its longest member times its runs.
+    runs: Sequence[Sequence[int]], sizes: Sequence[int], words: Sequence[int], budget: int
+) -> Iterable[tuple[int, ...]]:
+    """Indices of similar size together.
 
     The longest come first, so that later batches fit into the memory that earlier ones have left.
 
     Args:
         runs: Indices that are read as one; the first has the size of all.
         sizes: Pieces by index.
-        budget: Most pieces of a batch with more than one run.
+        words: Words by index.
+        budget: Most pieces of a batch with more than one run, padding counted.
     """
-    batch: list[int] = []
-    rows = 0
-    for run in sorted(runs, key=lambda run: sizes[run[0]], reverse=True):
-        longest = sizes[batch[0]] if batch else 0
-        if len(batch) >= _BATCH_SENTENCES or (rows + 1) * longest > budget:
-            yield batch
-            batch, rows = [], 0
-        batch.extend(run)
-        rows += 1
-    if batch:
-        yield batch
+    return reversed(list(alike(runs, sizes, words, Budget(_BATCH_SENTENCES, budget))))

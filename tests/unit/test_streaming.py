@@ -65,5 +65,5 @@ def test_what_is_no_document_is_named() -> None:
 
 def test_what_is_read_as_one_is_in_one_batch_and_counted_once() -> None:
     runs, sizes = [[0, 1, 2], [3], [4, 5]], [20, 20, 20, 50, 30, 30]
-    assert list(streaming.batches(runs, sizes, 100)) == [[3, 4, 5], [0, 1, 2]]
-    assert list(streaming.batches(runs, sizes, 49)) == [[3], [4, 5], [0, 1, 2]]
+    assert list(streaming.batches(runs, sizes, sizes, 100)) == [(3,), (0, 1, 2, 4, 5)]
+    assert list(streaming.batches(runs, sizes, sizes, 49)) == [(3,), (4, 5), (0, 1, 2)]

@@ -40,14 +40,13 @@ class TrainingStep:
     @property
     def lengths(self) -> list[int]:
         """Words that are read at once with each sentence."""
-        words = [len(row.words) for row in self._sentences.rows]
-        return read_at_once(self._sentences.runs, words)
+        return read_at_once(self._sentences.runs, self._sentences.words)
 
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         """Some sentences in batches of the recipe, which need not hear of a size."""
         del size
         runs = runs_from(self._sentences.runs, group)
-        return list(fill(runs, self._sentences.sizes, self._settings))
+        return list(fill(runs, self._sentences, self._settings))
 
     def works(self, batch: Batch) -> tuple[Work, Work]:
         """A step of the bare encoder and one of everything, on the same batch."""

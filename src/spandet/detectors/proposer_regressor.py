@@ -6,6 +6,7 @@ head points at the span that each of them means. Numbers of equations are the pa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -79,6 +80,8 @@ class ProposerRegressor(Detector):
             else CellProposals(dim=dim, levels=len(settings.kernels) + 1)
         )
         self.first_labels = mlp(dim, labels)
+        with torch.no_grad():
+            cast("nn.Linear", self.first_labels[-1]).bias[0] += settings.none_prior
         self.layers = nn.ModuleList(_layer(settings, dim, labels) for _ in range(settings.layers))
         self.head = EntityHead(
             dim=dim, labels=labels, tied=settings.tied_pointer, max_width=settings.max_width or None

@@ -76,6 +76,8 @@ class ProposerRegressorSettings(Settings):
     """Mean over all proposals; or, per sentence, the mean or the sum (the paper) of its own."""
     none_weight: Weight = 1.0
     """What a proposal for nothing counts in the label loss."""
+    none_prior: Weight = 5.0
+    """The logit of "no entity" before anything is learnt; 0: a fresh model names every word."""
     layer_weight: Weight = 0.0
     """What the loss after the proposer and after each layer but the last counts."""
     layer_copies: Count = 1
@@ -103,8 +105,9 @@ _AS_POINTED_AT: dict[str, Any] = {
     "spans_per_proposal": 1,
     "span_weight": 1.0,
     "emission": 1.0,
+    "none_prior": 0.0,
 }
-"""One span per proposal, and no second look at it."""
+"""One span per proposal, no second look at it, and no opinion before the first lesson."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {

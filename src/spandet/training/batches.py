@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from spandet.chance import generator
+from spandet.padding import Budget, alike
+from spandet.training.data import TrainingSentences
 from spandet.training.settings import TrainingSettings
 
 _WINDOW = 50
@@ -14,43 +16,27 @@ _WINDOW = 50
 
 
 def batches(
-    runs: Sequence[Sequence[int]], sizes: Sequence[int], *, epoch: int, settings: TrainingSettings
+    sentences: TrainingSentences, *, epoch: int, settings: TrainingSettings
 ) -> list[tuple[int, ...]]:
-    """The sentences of each batch of an epoch; every sentence is in exactly one.
-
-    Args:
-        runs: Sentences that are read as one, and so stay together.
-        sizes: Pieces of each sentence; those of a run have one size.
-        epoch: Counted from 0.
-        settings: Seed and budgets.
-    """
+    """The sentences of each batch of an epoch, counted from 0; each is in exactly one."""
     chance = generator(settings.seed, "batches", epoch)
+    runs = sentences.runs
     order = torch.randperm(len(runs), generator=chance).tolist()
     window = _WINDOW * settings.batch_sentences
     found: list[tuple[int, ...]] = []
     for first in range(0, len(order), window):
-        found.extend(fill([runs[i] for i in order[first : first + window]], sizes, settings))
+        own = [runs[i] for i in order[first : first + window]]
+        found.extend(fill(own, sentences, settings))
     shuffled = torch.randperm(len(found), generator=chance).tolist()
     return [found[i] for i in shuffled]
 
 
 def fill(
-    runs: Sequence[Sequence[int]], sizes: Sequence[int], settings: TrainingSettings
+    runs: Sequence[Sequence[int]], sentences: TrainingSentences, settings: TrainingSettings
 ) -> Iterator[tuple[int, ...]]:
-    """Batches of runs, shortest first; a new one where the next run would break a budget."""
-    batch: list[int] = []
-    rows = 0
-    for run in sorted(runs, key=lambda run: sizes[run[0]]):
-        # The newest is the longest: all others are padded to its size.
-        padded = (rows + 1) * sizes[run[0]]
-        many = len(batch) + len(run)
-        if batch and (many > settings.batch_sentences or padded > settings.batch_pieces):
-            yield tuple(batch)
-            batch, rows = [], 0
-        batch.extend(run)
-        rows += 1
-    if batch:
-        yield tuple(batch)
+    """Batches of some of the runs."""
+    budget = Budget(settings.batch_sentences, settings.batch_pieces)
+    return alike(runs, sentences.sizes, sentences.words, budget)
 
 
 def part_of(batch: Sequence[int], *, process: int, processes: int) -> tuple[int, ...]:

@@ -170,5 +170,10 @@ class TrainingSentences:
         rows = [row for _, row in pairs]
         return cls(examples, rows, encoder.sizes(examples), encoder.together(examples))
 
+    @property
+    def words(self) -> list[int]:
+        """Words per sentence."""
+        return [len(row.words) for row in self.rows]
+
     def __len__(self) -> int:
         return len(self.rows)

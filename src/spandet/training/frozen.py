@@ -24,7 +24,7 @@ class FrozenOutputs:
         sentences: TrainingSentences, settings: TrainingSettings
     ) -> Iterator[tuple[int, ...]]:
         """All sentences in batches that depend on the data alone: a resumed run gets equal bits."""
-        return fill(sentences.runs, sentences.sizes, settings)
+        return fill(sentences.runs, sentences, settings)
 
     def add(
         self,

@@ -83,8 +83,7 @@ class Loop:
         """The steps of an epoch, from where the state stands."""
         state, every = self.state, self.settings.accumulation
         self._freeze_or_thaw()
-        runs, sizes = self.sentences.runs, self.sentences.sizes
-        plan = batches(runs, sizes, epoch=state.epoch, settings=self.settings)
+        plan = batches(self.sentences, epoch=state.epoch, settings=self.settings)
         done = sum(map(len, plan[: state.position]))
         self.screen.begin_epoch(state.epoch, self.settings.epochs, len(self.sentences), done)
         self._pace = Pace()

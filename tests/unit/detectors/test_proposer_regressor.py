@@ -264,6 +264,15 @@ def test_what_may_be_given_is_named_in_training() -> None:
     assert three["span_label"].count - one["span_label"].count == 2 * 6  # one word has one span
 
 
+@pytest.mark.parametrize(("prior", "named"), [(5.0, 2), (0.0, 2 + 3 * 6 + 1)])
+def test_before_anything_is_learnt_only_entities_are_named(prior: float, named: int) -> None:
+    given, gold = words(6, 1), gold_spans([(0, 2, 1), (0, 1, 2)], [])
+    values = ProposerRegressorSettings(heads=4, rest="none", none_prior=prior)
+    torch.manual_seed(0)
+    made = ProposerRegressor(values, dim=DIM, sentence_dim=0, labels=LABELS)
+    assert made(given, gold, [])["span_label"].count == named
+
+
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
 def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
     made, given = plain(eval_layers=rounds), words(5, 3)
