@@ -26,8 +26,9 @@ class Bump:
     def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
         """Eq. 12 with the minus that makes it a bump: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
         starts, ends = (places - self.centre).unbind(dim=-1)
-        of_start, of_both, of_end = self.precision.unbind(dim=-1)
-        return -(of_start * starts * starts + 2 * of_both * starts * ends + of_end * ends * ends)
+        of_start, of_both, of_end = (-self.precision).unbind(dim=-1)
+        pull = torch.addcmul(of_start * starts, 2 * of_both, ends)
+        return torch.addcmul(starts * pull, of_end * ends, ends)
 
 
 class Locator(nn.Module):
@@ -123,10 +124,11 @@ class SpatialAttention(nn.Module):
     ) -> Float[Tensor, "batch head span head_dim"]:
         """Eqs. 13-14: softmax over all proposals of the sentence."""
         count = mask.shape[1]
-        scores = asks.new_zeros(*asks.shape[:3], count)
-        if self.style.kind != "dot":
+        if self.style.kind == "dot":
+            scores = asks.new_zeros(*asks.shape[:3], count)
+        else:
             around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
-            scores = around.log_weight(soft_spans[:, None, None]) * self._local(scores)
+            scores = self._locally(around.log_weight(soft_spans[:, None, None]))
         if self.summary_key is not None:
             own_key, own_value = self._split(self.summary_key(self._summary(queries, mask)), 2)
             keys = torch.cat([keys, own_key], dim=2)
@@ -139,11 +141,14 @@ class SpatialAttention(nn.Module):
         seen: Tensor = self.dropout(scores.softmax(dim=-1)) @ values
         return seen
 
-    def _local(self, like: Tensor) -> Bool[Tensor, "head 1 1"]:
-        """1 for heads that look around a place, 0 for global ones."""
-        return torch.arange(self.heads, device=like.device).ge(self.style.global_heads)[
-            :, None, None
-        ]
+    def _locally(
+        self, scores: Float[Tensor, "batch head span key"]
+    ) -> Float[Tensor, "batch head span key"]:
+        """Only for heads that look around a place; 0 for global ones."""
+        if not self.style.global_heads:
+            return scores
+        number = torch.arange(self.heads, device=scores.device)[:, None, None]
+        return scores * (number >= self.style.global_heads)
 
     def _summary(self, queries: Tensor, mask: Tensor) -> Float[Tensor, "batch 1 dim"]:
         """The sentence in one vector: a key that every proposal sees, wherever it is."""
@@ -165,7 +170,7 @@ class SpatialAttention(nn.Module):
         batch = torch.arange(len(mask), device=mask.device)[:, None, None, None]
         head = torch.arange(self.heads, device=mask.device)[:, None, None]
         around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
-        scores = around.log_weight(soft_spans[batch, index]) * self._local(values)
+        scores = self._locally(around.log_weight(soft_spans[batch, index]))
         scores = scores.masked_fill(~mask[batch, index], torch.finfo(scores.dtype).min)
         weights = self.dropout(scores.softmax(dim=-1))
         return torch.einsum("bhsw,bhswd->bhsd", weights, values[batch, head, index])
