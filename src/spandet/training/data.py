@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
@@ -170,8 +171,8 @@ class TrainingSentences:
         rows = [row for _, row in pairs]
         return cls(examples, rows, encoder.sizes(examples), encoder.together(examples))
 
-    @property
-    def words(self) -> list[int]:
+    @cached_property
+    def words(self) -> Sequence[int]:
         """Words per sentence."""
         return [len(row.words) for row in self.rows]
 
