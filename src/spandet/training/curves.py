@@ -104,5 +104,6 @@ def _ticks(low: float, high: float) -> list[float]:
     size = high - low if high - low > 1e-12 else 1.0
     power = 10.0 ** math.floor(math.log10(size / 6))
     step = next(power * factor for factor in (1, 2, 5, 10) if size <= 6 * power * factor)
-    first, last = math.floor(low / step), math.ceil(high / step)
+    slack = 1e-10 * (high - low)  # a step of 0.1 is not quite that
+    first, last = math.floor((low + slack) / step), math.ceil((high - slack) / step)
     return [i * step for i in range(first, max(last, first + 1) + 1)]
