@@ -34,6 +34,16 @@ def test_every_sentence_is_in_exactly_one_batch(
     assert sorted(chain.from_iterable(plan)) == list(range(len(sizes)))
 
 
+@given(SIZES, BUDGETS)
+def test_only_a_single_sentence_may_break_the_budget(
+    sizes: list[int], budget: TrainingSettings
+) -> None:
+    for batch in batches(sentences(sizes), epoch=0, settings=budget):
+        assert 1 <= len(batch) <= budget.batch_sentences
+        padded = len(batch) * max(sizes[i] for i in batch)
+        assert padded <= budget.batch_pieces or len(batch) == 1
+
+
 @given(SIZES, BUDGETS, st.integers(1, 4))
 def test_the_parts_of_a_batch_are_the_batch(
     sizes: list[int], budget: TrainingSettings, processes: int
