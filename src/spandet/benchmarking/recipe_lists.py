@@ -22,6 +22,8 @@ class VariantSettings(Settings):
 
     name: Annotated[str, MinLen(1)]
     """What the row is called."""
+    base: str = ""
+    """A recipe of its own, instead of that of the list."""
     set: tuple[str, ...] = ()
     """Assignments such as `detector.use_filter=false`; none: the base as it is."""
 
@@ -107,10 +109,13 @@ def _text(path: Path) -> str:
 
 def _list(path: Path, values: dict[str, object]) -> RecipeList:
     listed = RecipeListSettings.build(values, where=path.name)
-    base = path.parent / listed.base
-    if not base.is_file():
-        raise ConfigError(f"[{path.name}] base: there is no recipe {base}")
-    entries = tuple(Entry(row.name, base, (*listed.set, *row.set)) for row in listed.variants)
+    entries = tuple(
+        Entry(row.name, path.parent / (row.base or listed.base), (*listed.set, *row.set))
+        for row in listed.variants
+    )
+    for entry in entries:
+        if not entry.path.is_file():
+            raise ConfigError(f"[{path.name}] base: there is no recipe {entry.path}")
     return RecipeList(path.stem, listed.about, entries)
 
 

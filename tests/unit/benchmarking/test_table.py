@@ -62,6 +62,13 @@ def test_every_variant_of_every_shipped_list_resolves(path: Path) -> None:
         entry.recipe([*(["detector.preset=paper"] if presets else []), "training.seed=1"])
 
 
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_every_list_carries_the_yardstick_once(path: Path) -> None:
+    (own,) = read_lists([path])
+    names = [entry.recipe().to_values()["detector"]["name"] for entry in own.entries]
+    assert names.count("biaffine") == 1
+
+
 def test_the_lists_cover_the_three_papers() -> None:
     assert {"locate-and-label", "proposer-regressor", "boundary-diffusion"} <= {
         path.stem for path in LISTS
@@ -86,6 +93,15 @@ def test_a_list_has_a_base_and_what_changes(toy_list: Path) -> None:
     assert own.entries[1].recipe(["detector.steps=2"]) == base.changed(["detector.steps=2"])
 
 
+def test_a_row_may_have_a_base_of_its_own(toy_list: Path) -> None:
+    other = RECIPE.changed(["training.seed=3"])
+    toy_list.with_name("other.toml").write_text(other.to_toml())
+    toy_list.write_text(LIST.replace('One step!"', 'One step!"\nbase = "other.toml"'))
+    (own,) = read_lists([toy_list])
+    assert own.entries[0].recipe() == RECIPE.changed(["training.epochs=1"])
+    assert own.entries[1].recipe() == other.changed(["training.epochs=1", "detector.steps=1"])
+
+
 def test_recipes_and_lists_may_be_mixed(toy_list: Path) -> None:
     plain = toy_list.with_name("toy.toml")
     recipes, own = read_lists([plain, toy_list])
@@ -102,6 +118,7 @@ def test_recipes_and_lists_may_be_mixed(toy_list: Path) -> None:
             "two variants of toys would share the folder full",
         ),
         (('base = "toy.toml"', 'base = "other.toml"'), "base: there is no recipe .*other.toml"),
+        (('name = "full"', 'name = "full"\nbase = "x.toml"'), "base: there is no recipe .*x.toml"),
         (("[[variants]]", "[[variant]]"), "a recipe has no section"),
         (('about = "A toy"', 'abuot = "A toy"'), "toys.toml.* does not know abuot; did you mean"),
         (("detector.steps=1", "detector.step=1"), "One step!: .*did you mean steps"),
