@@ -19,6 +19,10 @@ def bundled() -> list[Listed]:
     return [model for model in models() if model.origin == "bundled"]
 
 
+def test_there_is_one_for_biomedicine() -> None:
+    assert "bio-en" in {model.name for model in bundled()}
+
+
 def test_they_are_small_and_have_cards() -> None:
     for model in bundled():
         assert model.bytes <= MOST_BYTES
