@@ -55,8 +55,8 @@ class SpanHead(Exportable):
             whole: The vector of the sentence, for heads that take one.
         """
         hidden = self.inside(self.dropout(inside))
-        hidden = hidden + self.left(self.dropout(words))[left]
-        hidden = hidden + self.right(self.dropout(words))[right]
+        hidden = hidden + self.left(self.dropout(words)).index_select(0, left)
+        hidden = hidden + self.right(self.dropout(words)).index_select(0, right)
         if self.whole is not None and whole is not None:
             hidden = hidden + self.whole(self.dropout(whole))
         scores: Tensor = self.out(self.gelu(hidden))

@@ -21,6 +21,7 @@ class SpanView:
         self._row = words.mask.shape[1]
         self._maximum = RangeMaximum(words.features, max(self._row, 1))
         self._sentence = words.sentence
+        self._pooled: tuple[FlatSpans, Tensor] | None = None
 
     def inner(
         self, head: SpanHead, spans: FlatSpans, whole: Float[Tensor, "span dim"] | None = None
@@ -56,5 +57,11 @@ class SpanView:
     ) -> Tensor:
         if whole is None and head.whole is not None and self._sentence is not None:
             whole = self._sentence[spans.sentence]
-        scores: Tensor = head(self._maximum.inside(spans), self.words, left, right, whole)
+        scores: Tensor = head(self._inside(spans), self.words, left, right, whole)
         return scores
+
+    def _inside(self, spans: FlatSpans) -> Tensor:
+        """The maximum over each span, looked up once for heads that look at the same spans."""
+        if self._pooled is None or self._pooled[0] is not spans:
+            self._pooled = spans, self._maximum.inside(spans)
+        return self._pooled[1]

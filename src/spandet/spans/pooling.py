@@ -3,9 +3,36 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional as F
 
 from spandet.spans.flat import FlatSpans, in_one_list
+
+
+class _Larger(torch.autograd.Function):
+    """`torch.maximum` for learning: its own way back takes four times as long on a processor.
+
+    Of two that are equal, the first takes the whole gradient, and not each a half.
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, first: Tensor, second: Tensor) -> Tensor:
+        """The larger of two numbers, everywhere."""
+        ctx.save_for_backward(torch.ge(first, second, out=torch.empty_like(first)))
+        return torch.maximum(first, second)
+
+    @staticmethod
+    def backward(ctx: BackwardCFunction, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Each number's gradient goes where the number came from."""
+        (was_first,) = ctx.saved_tensors
+        own = grad * was_first
+        return own, grad - own
+
+
+def _larger(first: Tensor, second: Tensor) -> Tensor:
+    if torch.is_grad_enabled() and first.requires_grad:
+        return _Larger.apply(first, second)  # type: ignore[no-any-return, no-untyped-call]
+    return torch.maximum(first, second)
 
 
 class RangeMaximum:
@@ -21,7 +48,7 @@ class RangeMaximum:
         width = 1
         while 2 * width <= min(longest, self._words):
             last = levels[-1]
-            grown = torch.maximum(last[:, :-width], last[:, width:])
+            grown = _larger(last[:, :-width], last[:, width:])
             # The tail holds no whole window of the new size; no query reaches it.
             levels.append(torch.cat([grown, last[:, -width:]], dim=1))
             width *= 2
@@ -36,7 +63,9 @@ class RangeMaximum:
         level = (torch.frexp(lengths.double()).exponent - 1).clamp(0, self._levels - 1).long()
         base = level * self._level_size + spans.sentence * self._words
         right = torch.maximum(spans.ends - (1 << level), spans.starts)
-        return torch.maximum(self._table[base + spans.starts], self._table[base + right])
+        first = self._table.index_select(0, base + spans.starts)
+        second = self._table.index_select(0, base + right)
+        return _larger(first, second)
 
 
 class RangeMean:

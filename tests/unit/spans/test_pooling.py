@@ -23,3 +23,24 @@ def test_an_empty_span_is_the_word_at_its_place_to_a_maximum() -> None:
     maxima = RowMaximum(features).inside(torch.stack([places, places], dim=-1))
     for row in range(2):
         assert torch.equal(maxima[row], features[row, places[row]])
+
+
+def test_gradients_of_a_maximum_go_where_it_came_from() -> None:
+    features = torch.randn(2, 9, 4, generator=generator("features"))
+    spans = torch.tensor([[[0, 9], [3, 4], [2, 7], [2, 5]], [[8, 9], [0, 1], [4, 9], [1, 4]]])
+    weights = torch.randn(2, 4, 4, generator=generator("weights"))
+    quick, by_hand = features.clone().requires_grad_(), features.clone().requires_grad_()
+    (weights * RowMaximum(quick).inside(spans)).sum().backward()
+    for row in range(2):
+        for slot, (start, end) in enumerate(spans[row].tolist()):
+            own = weights[row, slot] * by_hand[row, start:end].amax(dim=0)
+            own.sum().backward()
+    torch.testing.assert_close(quick.grad, by_hand.grad)
+
+
+def test_equal_words_share_one_gradient() -> None:
+    features = torch.ones(1, 6, 4, requires_grad=True)
+    RowMaximum(features).inside(torch.tensor([[[0, 5]]])).sum().backward()
+    assert features.grad is not None
+    assert torch.equal(features.grad[0].sum(dim=0), torch.ones(4))
+    assert torch.equal(features.grad[0, 5], torch.zeros(4))
