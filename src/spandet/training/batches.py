@@ -27,8 +27,10 @@ def batches(
     for first in range(0, len(order), window):
         own = [runs[i] for i in order[first : first + window]]
         found.extend(fill(own, sentences, settings))
-    shuffled = torch.randperm(len(found), generator=chance).tolist()
-    return [found[i] for i in shuffled]
+    shuffled = [found[i] for i in torch.randperm(len(found), generator=chance).tolist()]
+    if epoch < settings.short_first_epochs:
+        shuffled.sort(key=lambda batch: max(sentences.sizes[number] for number in batch))
+    return shuffled
 
 
 def fill(

@@ -23,6 +23,8 @@ class TrainingSettings(Settings):
     """Most sentences of one batch, over all processes together, unless one passage has more."""
     batch_pieces: Positive = 2048
     """Most pieces of one batch, padding included; a longer sentence is a batch of its own."""
+    short_first_epochs: Natural = 0
+    """Epochs that go from the batch of the shortest sentences to that of the longest."""
     accumulation: Positive = 1
     """Batches per optimizer step."""
     lr: Rate = 5e-4

@@ -70,3 +70,18 @@ def test_sentences_of_similar_length_meet() -> None:
     padded = sum(len(batch) * max(sizes[i] for i in batch) for batch in plan)
 
     assert padded < 1.06 * sum(sizes)  # in random batches it is 1.8
+
+
+@given(SIZES, BUDGETS)
+def test_the_first_epochs_may_go_from_short_to_long(
+    sizes: list[int], budget: TrainingSettings
+) -> None:
+    given = sentences(sizes)
+    ordered = budget.model_copy(update={"short_first_epochs": 2})
+    for epoch in (0, 1):
+        plan = batches(given, epoch=epoch, settings=ordered)
+        longest = [max(sizes[number] for number in batch) for batch in plan]
+        assert longest == sorted(longest)
+        assert sorted(plan) == sorted(batches(given, epoch=epoch, settings=budget))
+    later = batches(given, epoch=2, settings=ordered)
+    assert later == batches(given, epoch=2, settings=budget)
