@@ -1,0 +1,152 @@
+"""Attacks on `spandet train`; see chaos.py."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from attacked_commands import DEFECT, REFUSED, SAME, Attack, Command, Ended, damaged, expect_success
+
+from spandet import generate, write
+
+RECIPE = """
+[encoder.hashed]
+dim = 16
+rows = 64
+[encoder.fusion]
+dim = 16
+[detector]
+name = "locate-and-label"
+lengths = [1, 2, 3]
+[training]
+epochs = 4
+batch_sentences = 3
+lr = 0.01
+log_steps = 1
+checkpoint_minutes = 0
+"""
+
+
+class Training:
+    """`spandet train` of a small recipe, and what it gives undisturbed."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder, self.chance = folder, chance
+        folder.mkdir()
+        (folder / "recipe.toml").write_text(RECIPE)
+        write(generate(60, seed=1), folder / "train.jsonl")
+        write(generate(12, seed=2), folder / "dev.jsonl")
+        self.out = folder / "out"
+        start = time.monotonic()
+        expect_success(self.command().end())
+        self.seconds = time.monotonic() - start
+        self.whole = self.result()
+        self.out.rename(folder / "whole")
+
+    def command(self, *options: str, most: int | None = None) -> Command:
+        data = ["--train", self.folder / "train.jsonl", "--dev", self.folder / "dev.jsonl"]
+        plain = ["train", self.folder / "recipe.toml", *data, "--out", self.out]
+        return Command([*plain, *options], self.folder, most=most)
+
+    def go_on(self, most: int | None = None) -> Command:
+        has_begun = (self.out / "recipe.toml").exists()
+        return self.command(*(["--resume"] if has_begun else []), most=most)
+
+    def result(self) -> object:
+        """The model, and the log without times."""
+        lines = [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]
+        for line in lines:
+            del line["seconds"], line["sentences_per_second"]
+        files = ("model.safetensors", "config.json")
+        return lines, [(self.out / name).read_bytes() for name in files]
+
+    def clear(self) -> None:
+        shutil.rmtree(self.out, ignore_errors=True)
+
+    def judge(self, attack: Attack, ended: Ended, what: str) -> None:
+        is_done = (self.out / "run.json").exists()
+        if ended.code == 0 and is_done and self.result() == self.whole:
+            attack.note(SAME)
+        elif ended.code in (1, 2) and "Traceback" not in ended.said and not is_done:
+            attack.note(REFUSED)
+        else:
+            attack.note(DEFECT, f"{what}: exit code {ended.code}, {ended.said[-300:]!r}")
+
+    def kills(self, attack: Attack, number: int) -> None:
+        done = 0
+        while done < number:
+            command = self.go_on()
+            end = time.monotonic() + self.chance.random() * self.seconds
+            while time.monotonic() < end and command.is_running():
+                time.sleep(0.002)
+            command.kill()
+            ended = command.end()
+            if ended.code == 0:
+                self.judge(attack, ended, "resumed")
+                self.clear()
+            else:
+                done += 1
+                attack.ends["kills"] += 1
+        self.judge(attack, self.go_on().end(), "resumed at last")
+        self.clear()
+
+    def half_done(self) -> Path:
+        """A copy of a run that was killed in the middle, with two checkpoints."""
+        for _ in range(20):
+            self.clear()
+            command = self.command()
+            while command.is_running() and len(self.checkpoints()) < 2:
+                time.sleep(0.002)
+            time.sleep(self.seconds / 8)
+            command.kill()
+            if command.end().code != 0:
+                return Path(shutil.copytree(self.out, self.folder / "half"))
+        sys.exit("no run could be stopped that had kept two checkpoints")
+
+    def checkpoints(self) -> list[Path]:
+        return sorted(self.out.glob("checkpoint*.safetensors"))
+
+    def damages(self, attack: Attack, number: int) -> None:
+        half = self.half_done()
+        for _ in range(number):
+            self.clear()
+            shutil.copytree(half, self.out)
+            some = self.chance.sample(self.checkpoints(), self.chance.randint(1, 2))
+            for path in some:
+                path.write_bytes(damaged(path.read_bytes(), self.chance))
+            ended = self.command("--resume").end()
+            if len(some) == 1 and ended.code != 0:
+                attack.note(DEFECT, f"one damaged checkpoint of two ends the run: {ended.said!r}")
+            else:
+                self.judge(attack, ended, f"damaged {[path.name for path in some]}")
+        shutil.rmtree(half)
+        self.clear()
+
+    def two_writers(self, attack: Attack, number: int) -> None:
+        for _ in range(number):
+            self.clear()
+            first = self.command()
+            while first.is_running() and not (self.out / "recipe.toml").exists():
+                time.sleep(0.002)
+            second = self.command(*self.chance.choice([(), ("--resume",)]))
+            late = second.end()
+            was_running = first.is_running()
+            self.judge(attack, first.end(), "first of two runs")
+            if was_running and (late.code != 2 or "is being written by" not in late.said):
+                attack.note(DEFECT, f"second of two runs: {late}")
+        self.clear()
+
+    def full_disks(self, attack: Attack, number: int) -> None:
+        for _ in range(number):
+            self.clear()
+            ended = self.command(most=self.chance.randint(1, 200_000)).end()
+            if ended.code != 0:
+                if "Traceback" in ended.said:
+                    attack.note(DEFECT, f"full disk: {ended.said[-300:]!r}")
+                ended = self.go_on().end()
+            self.judge(attack, ended, "after a full disk")
+        self.clear()
