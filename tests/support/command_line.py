@@ -1,0 +1,60 @@
+"""`spandet …` inside the test's own process: as a user runs it, without loading torch again."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from spandet.cli import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended, with the names that `subprocess` uses."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def spandet(*arguments: object, stdin: str | None = None) -> Ran:
+    """Run a command; what it writes and its exit code are those of the program."""
+    given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8", newline="")
+    out, err = _stream(), _stream()
+    argv = ["spandet", *map(str, arguments)]
+    with patch.object(sys, "argv", argv), patch.object(sys, "stdin", given):
+        with redirect_stdout(out), redirect_stderr(err):
+            code = _code()
+    return Ran(code, _text(out), _text(err))
+
+
+def succeeds(*arguments: object, stdin: str | None = None) -> str:
+    """What a command prints that must not fail."""
+    done = spandet(*arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _code() -> int:
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        sys.stderr.write(f"{ended.code}\n")
+        return 1
+    return 0
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    raw = stream.detach()
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().decode()
