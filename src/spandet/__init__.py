@@ -33,6 +33,8 @@ __all__ = [
     "write",
 ]
 
+__version__: str
+
 _HOMES = {
     "spandet.evaluation": ("compare", "describe", "evaluate"),
     "spandet.formats": ("Corpus", "read", "write"),
@@ -46,7 +48,23 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import spandet` costs nothing."""
+    if name == "__version__":
+        return _installed_version()
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not, and what every module has."""
+    return sorted({*__all__, "__version__", *(name for name in globals() if name[:2] == "__")})
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (60 ms)
+
+    try:
+        return version("spandet")
+    except PackageNotFoundError:  # run from a source tree
+        return "unknown"

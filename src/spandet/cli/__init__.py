@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+import spandet
 from spandet.cli.benchmark import benchmark_app
 from spandet.cli.compare import compare_command
 from spandet.cli.convert import convert_command
@@ -31,6 +33,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=True,
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"spandet {spandet.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options_of_all_commands(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("convert")(convert_command)
 app.command("stats")(stats_command)
 app.command("view")(view_command)
