@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 DEMO := runs/demo
 
-.PHONY: demo test check format dist clean
+.PHONY: demo test check docs format dist clean
 .DELETE_ON_ERROR:
 
 demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
@@ -35,6 +35,10 @@ check: $(INSTALLED)  ## the quick inner loop
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n 2 tests/unit tests/properties
 
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(INSTALLED)  ## the documentation as a site in site/
+	$(BIN)/mkdocs build --strict
+
 format: $(INSTALLED)  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -43,11 +47,11 @@ dist: $(INSTALLED)  ## a wheel and a source archive in dist/
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 clean:
-	rm -rf .venv dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # PIP_CONSTRAINT reaches isolated builds too, so that nothing unpinned is ever fetched.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "spandet needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,onnx,ray,serve,spacy]'
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,onnx,ray,serve,spacy]'
 	touch $@

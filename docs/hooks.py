@@ -1,0 +1,90 @@
+"""What mkdocs does beside its plugins: pages out of the code, formulas, and a check of all pages.
+
+Formulas become MathML when the site is built, which browsers draw without any script.
+"""
+
+import html
+import re
+import subprocess
+import sys
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import spandet
+
+_SETTINGS = {
+    "Encoder": (
+        "spandet.encoding.settings.EncoderSettings",
+        "spandet.encoding.transformer.TransformerSettings",
+        "spandet.encoding.characters.CharacterSettings",
+        "spandet.encoding.word_vectors.WordVectorSettings",
+        "spandet.encoding.tags.TagSettings",
+        "spandet.encoding.hashed.HashedSettings",
+        "spandet.encoding.fusion.FusionSettings",
+    ),
+    "Detectors": (
+        "spandet.detectors.locate_and_label.LocateAndLabelSettings",
+        "spandet.detectors.proposer_regressor_settings.ProposerRegressorSettings",
+        "spandet.detectors.boundary_diffusion_settings.BoundaryDiffusionSettings",
+        "spandet.detectors.span_jury.SpanJurySettings",
+        "spandet.detectors.biaffine.BiaffineSettings",
+    ),
+    "Decoding": ("spandet.decoding.DecodingSettings",),
+    "Training": ("spandet.training.settings.TrainingSettings",),
+}
+"""What a recipe can say, section by section. A name that is gone fails a strict build."""
+
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+_LOADED_FROM_ELSEWHERE = re.compile(
+    r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"'\s>]+"
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the reference, which is written anew for each build."""
+    pages = {"python": _python(), "settings": _settings(), "command-line": _command_line()}
+    for name, text in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def on_page_content(content: str, **_: object) -> str:
+    """Replace formulas by MathML."""
+    return _FORMULA.sub(_mathml, content)
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """Refuse a page that would load something from another host: the site works offline."""
+    found = _LOADED_FROM_ELSEWHERE.search(output)
+    if found is not None:
+        raise PluginError(f"{page.file.src_uri}: {found[0]!r} is loaded from another host")
+    return output
+
+
+def _mathml(found: re.Match[str]) -> str:
+    display = "block" if found[1] == "div" else "inline"
+    return str(convert(html.unescape(found[2]), display=display))
+
+
+def _python() -> str:
+    names = "\n".join(f"::: spandet.{name}\n" for name in sorted(spandet.__all__))
+    return f"# Python\n\nThe public names of `spandet`.\n\n{names}\n::: spandet.errors\n"
+
+
+def _settings() -> str:
+    lines = ["# Settings", "", "What the sections of a recipe may contain.", ""]
+    for section, names in _SETTINGS.items():
+        lines += [f"## {section}", ""]
+        for name in names:
+            lines += [f"::: {name}", "    options:", "      heading_level: 3", ""]
+    return "\n".join(lines)
+
+
+def _command_line() -> str:
+    command = [sys.executable, "-m", "typer", "spandet.cli", "utils", "docs", "--name", "spandet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout.replace("# `spandet`", "# Command line", 1)
