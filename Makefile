@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 DEMO := runs/demo
 
-.PHONY: demo test check docs format dist clean
+.PHONY: demo test check coverage docs format dist clean
 .DELETE_ON_ERROR:
 
 demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
@@ -35,6 +35,9 @@ check: $(INSTALLED)  ## the quick inner loop
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n 2 tests/unit tests/properties
 
+coverage: $(INSTALLED)  ## branch coverage of the unit and property tests
+	$(BIN)/pytest -q -n 2 --cov --cov-report=term tests/unit tests/properties
+
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)  ## the documentation as a site in site/
 	$(BIN)/mkdocs build --strict
@@ -47,7 +50,7 @@ dist: $(INSTALLED)  ## a wheel and a source archive in dist/
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 clean:
-	rm -rf .venv dist site runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist site runs/demo .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # PIP_CONSTRAINT reaches isolated builds too, so that nothing unpinned is ever fetched.
 $(INSTALLED): pyproject.toml constraints.txt
