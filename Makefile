@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 DEMO := runs/demo
 
-.PHONY: demo test check coverage docs format dist clean
+.PHONY: demo test check lint coverage docs format dist clean
 .DELETE_ON_ERROR:
 
 demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
@@ -28,12 +28,14 @@ demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one 
 test: check  ## install, then every check and test
 	$(BIN)/pytest -q tests/golden tests/endtoend
 
-check: $(INSTALLED)  ## the quick inner loop
+check: lint  ## the quick inner loop
+	$(BIN)/pytest -q -n 2 tests/unit tests/properties
+
+lint: $(INSTALLED)  ## formatter, linter, types, dependency rule
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -n 2 tests/unit tests/properties
 
 coverage: $(INSTALLED)  ## branch coverage of the unit and property tests
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term tests/unit tests/properties
