@@ -25,7 +25,7 @@ from spandet.errors import ConfigError, UsageError
 from spandet.exported import Exported, remove_export
 from spandet.formats.target import Target
 from spandet.linking import Whole, assemble
-from spandet.long_sentences import LongSentences, by_part, joined, parts_of
+from spandet.long_sentences import LongSentences, Part, by_part, joined, parts_of
 from spandet.streaming import BATCH_PIECES, batches, documents_of, windows
 from spandet.tagging import Tagger, tagger_for
 from spandet.tensors import SpanPredictions
@@ -34,6 +34,9 @@ from spandet.watching import watched
 from spandet.weights import load_weights, save_weights
 
 _CONFIG = "config.json"
+
+Batch = tuple[list[int], SpanPredictions]
+"""Indices of examples that were read together, and the predictions for them."""
 
 
 class ModelSettings(Settings):
@@ -196,15 +199,29 @@ class Recognizer:
         batch_pieces: int,
     ) -> Iterator[tuple[Document, list[list[Entity[WordSpan]]]]]:
         """Each document with the entities of its sentences."""
-        examples = self.tagged([e for d in window for e in self.examples_of(d)])
-        parts = parts_of(examples, self.long_sentences, self.encoder.context_words)
+        parts = self.parts(window)
         read = self.predictions([part.example for part in parts], batch_pieces=batch_pieces)
-        decoded = ((chosen, self.entities(beliefs, decoding)) for chosen, beliefs in read)
-        found = by_part(parts, decoded)
-        sentences = iter(joined(parts, found, may_cross=decoding.crossing == "keep"))
+        sentences = iter(self.decoded(parts, read, decoding))
         for document in window:
             own = islice(sentences, len(document.sentences))
             yield document, [[e for e in entities if e.label in wanted] for entities in own]
+
+    def parts(self, documents: Iterable[Document]) -> list[Part]:
+        """What is read of documents: their sentences with tags, long ones in windows.
+
+        Raises:
+            UsageError: the model needs tags that nobody knows.
+        """
+        examples = self.tagged([e for d in documents for e in self.examples_of(d)])
+        return parts_of(examples, self.long_sentences, self.encoder.context_words)
+
+    def decoded(
+        self, parts: Sequence[Part], batches: Iterable[Batch], decoding: DecodingSettings
+    ) -> Iterable[list[Entity[WordSpan]]]:
+        """The entities of each sentence, from the predictions for its parts."""
+        decoded = ((chosen, self.entities(one, decoding)) for chosen, one in batches)
+        found = by_part(parts, decoded)
+        return joined(parts, found, may_cross=decoding.crossing == "keep")
 
     def predictions(
         self,
@@ -212,7 +229,7 @@ class Recognizer:
         *,
         batch_pieces: int = BATCH_PIECES,
         keep_all: bool = False,
-    ) -> Iterator[tuple[list[int], SpanPredictions]]:
+    ) -> Iterator[Batch]:
         """What the detector believes of each batch of examples, with their indices."""
         self.encoder.eval()
         self.detector.eval()

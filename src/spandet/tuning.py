@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from spandet.decoding import DecodingSettings
-from spandet.long_sentences import by_part, joined, parts_of
 from spandet.recognizer import Recognizer
 from spandet.text import Document, WordSpan
 
@@ -17,15 +16,13 @@ _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSettings:
     """The decoding settings with the best F1 on these documents: threshold and Soft-NMS."""
     corpus = list(documents)
-    examples = [example for document in corpus for example in recognizer.examples_of(document)]
     gold = _gold_keys(corpus)
     number = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
-    parts = parts_of(examples, recognizer.long_sentences, recognizer.encoder.context_words)
+    parts = recognizer.parts(corpus)
     batches = list(recognizer.predictions([part.example for part in parts]))
     best, best_f1 = recognizer.decoding, -1.0
     for candidate in _variants(recognizer.decoding):
-        decoded = ((chosen, recognizer.entities(one, candidate)) for chosen, one in batches)
-        found = joined(parts, by_part(parts, decoded), may_cross=candidate.crossing == "keep")
+        found = recognizer.decoded(parts, batches, candidate)
         scored = [
             (entity.score or 0.0, (sentence, entity.pieces, entity.label) in gold)
             for sentence, entities in enumerate(found)

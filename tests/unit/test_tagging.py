@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spandet import tagging
+from spandet.encoding import Example
 from spandet.errors import UsageError
+from spandet.long_sentences import LongSentences
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.tagging import tagger_for
+from spandet.tensors import SpanPredictions
 from spandet.text import Document, Entity, WordRow, WordSpan
+from spandet.tuning import tune
 
 UNIVERSAL = ("NOUN", "PROPN", "VERB")
 PENN = ("NN", "NNP", "VBD")
@@ -95,3 +99,25 @@ def test_a_tagger_of_ones_own_goes_first() -> None:
         model("They met.")
     model.tagger = lambda words: ["NE"] * len(words)
     assert model("They met.").text == "They met."
+
+
+def test_tuning_reads_what_prediction_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a model would be tuned on unknown tags and predict with known ones."""
+    model = tagged_model(("NE", "ADJA", "KON"))
+    model.tagger = lambda words: ["NE"] * len(words)
+    monkeypatch.setattr(model, "long_sentences", LongSentences(words=8, overlap=2))
+    read: list[tuple[Example, ...]] = []
+    detect = model.detect
+
+    def watched(examples: Sequence[Example], **options: Any) -> SpanPredictions:
+        read.append(tuple(examples))
+        return detect(examples, **options)
+
+    monkeypatch.setattr(model, "detect", watched)
+    documents = [Document("They met. " * 3), Document(" ".join(["word"] * 20))]
+    list(model.predict(documents))
+    predicted = list(read)
+    read.clear()
+    tune(model, documents)
+    assert read == predicted
+    assert {tag for batch in read for example in batch for tag in example.tags} == {"NE"}
