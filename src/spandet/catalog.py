@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import sys
@@ -13,16 +12,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from spandet.config import read_json
 from spandet.errors import UsageError
+from spandet.manifest import CONFIG, PROMISE
 
 VARIABLE = "SPANDET_MODELS"
 """The environment variable that names the folder of local models."""
-CONFIG, RUN, CARD = "config.json", "run.json", "README.md"
+RUN, CARD = "run.json", "README.md"
 PACK = "pack.json"
 """What packing has cost a model that came out of it."""
 _BUNDLED = Path(__file__).parent / "models"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.txt", "*.md"]
+_SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.onnx.data", "*.txt", "*.md"]
+_SAFE_FILES += ["*.model", "*.jinja"]  # of tokenizers
 _READ_FILES = (".json", ".safetensors", ".onnx", ".txt", ".model")
 _CHUNK_BYTES = 1 << 20
 
@@ -81,6 +83,39 @@ def find_model(name: str | PathLike[str]) -> Path:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What config.json says."""
+
+    labels: tuple[str, ...]
+    sections: dict[str, Any]
+    """The settings of the model."""
+
+
+def read_config(folder: Path) -> Config:
+    """The settings and labels of a model.
+
+    Raises:
+        UsageError: there are none, or they are damaged.
+    """
+    path = folder / CONFIG
+    if not path.exists():
+        raise UsageError(f"{folder} is not a model folder: it has no {CONFIG}")
+    values = read_json(path)
+    if not isinstance(values, dict):
+        found = type(values).__name__
+        raise UsageError(f"{path} is damaged: expected an object with labels, found a {found}")
+    labels = values.pop("labels", None)
+    values.pop(PROMISE, None)
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        found = "none" if labels is None else repr(labels)[:80]
+        raise UsageError(f"{path} is damaged: expected a list of strings as labels, found {found}")
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise UsageError(f"{path} is damaged: it has the label {twice!r} twice")
+    return Config(tuple(labels), values)
+
+
 def models() -> Iterator[Listed]:
     """All bundled and local models."""
     for origin, folder in _named():
@@ -93,29 +128,38 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
     Raises:
         UsageError: they do not say it.
     """
+    config = read_config(folder)
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        return Listed(
-            name=folder.name,
-            origin=origin,
-            folder=str(folder),
-            detector=str(config["detector"]["name"]),
-            labels=tuple(map(str, config["labels"])),
-            dev_f1=_dev_f1(folder),
-            bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-        )
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise UsageError(f"{folder} is not a model folder ({error!r})") from None
+        detector = str(config.sections["detector"]["name"])
+    except (LookupError, TypeError):
+        raise UsageError(f"{folder / CONFIG} is damaged: it names no detector") from None
+    try:
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot read {folder}: {error.strerror}") from None
+    return Listed(
+        name=folder.name,
+        origin=origin,
+        folder=str(folder),
+        detector=detector,
+        labels=config.labels,
+        dev_f1=_dev_f1(folder),
+        bytes=size,
+    )
 
 
 def _dev_f1(folder: Path) -> float | None:
     """Of the model as it is: packed, it may be another than at the end of its training."""
-    if (folder / PACK).exists():
-        return float(json.loads((folder / PACK).read_text(encoding="utf-8"))["scores"][0]["f1"])
-    if not (folder / RUN).exists():
+    name = PACK if (folder / PACK).exists() else RUN
+    if not (folder / name).exists():
         return None
-    scores = json.loads((folder / RUN).read_text(encoding="utf-8"))["dev"]
-    return float(scores["micro"]["f1"]) if scores else None
+    values = read_json(folder / name)
+    try:
+        if name == PACK:
+            return float(values["scores"][0]["f1"])
+        return float(values["dev"]["micro"]["f1"]) if values["dev"] else None
+    except (LookupError, TypeError, ValueError):
+        raise UsageError(f"{folder / name} is damaged: it says no F1") from None
 
 
 def fingerprint(folder: Path) -> str:

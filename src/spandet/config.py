@@ -6,12 +6,13 @@ import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Interval
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from spandet.errors import ConfigError
+from spandet.errors import ConfigError, UsageError
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 Weight = Annotated[float, Ge(0)]
@@ -66,6 +67,26 @@ def read_toml(text: str, *, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name}: {error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        UsageError: the file is missing, cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path} is missing") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except RecursionError:
+        raise UsageError(f"{path} is damaged: its values are nested too deeply") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is damaged: it is not UTF-8 text") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged: it is not JSON ({error})") from None
 
 
 def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:

@@ -16,12 +16,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from spandet.config import Settings
+from spandet.config import Settings, read_json
 from spandet.errors import ConfigError, UsageError
 from spandet.formats.target import Target
 from spandet.layers.exported import OnnxPart, answer_by, parts_of, without_weights
 
 MANIFEST = "onnx.json"
+_GRAPH = ".onnx"
+_GRAPH_FILES = (_GRAPH, f"{_GRAPH}.data")
+"""A graph, and the weights of a large one beside it."""
 Precision = Literal["float32", "int8"]
 
 
@@ -44,9 +47,9 @@ class Manifest(Settings):
             out.write(json.dumps(self.model_dump(mode="json"), indent=2) + "\n")
 
 
-def graph_file(folder: Path, part: str) -> Path:
+def graph_file(folder: Path, part: str, suffix: str = _GRAPH) -> Path:
     """Where the graph of a part is."""
-    return folder / f"{part}.onnx"
+    return folder / f"{part}{suffix}"
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,11 @@ class Exported:
 
     def save(self, folder: Path) -> None:
         """Write graphs and list into another folder too."""
-        if folder.resolve() == self.folder.resolve():
-            return
         for name in self.manifest.parts:
-            shutil.copyfile(graph_file(self.folder, name), graph_file(folder, name))
+            for suffix in _GRAPH_FILES:
+                graph = graph_file(self.folder, name, suffix)
+                if suffix == _GRAPH or graph.exists():
+                    shutil.copyfile(graph, graph_file(folder, name, suffix))
         self.manifest.write(folder)
 
 
@@ -108,12 +112,12 @@ def remove_export(folder: Path) -> None:
 
 def _manifest(folder: Path) -> Manifest | None:
     """What the folder lists; None where it is not that of an exported model."""
-    try:
-        values = json.loads((folder / MANIFEST).read_text())
-    except FileNotFoundError:
+    path = folder / MANIFEST
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {folder / MANIFEST} ({error})") from None
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise UsageError(f"{path} is damaged: expected an object with the exported parts")
     try:
         return Manifest.build(values, where=MANIFEST)
     except ConfigError as error:

@@ -14,7 +14,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
-from spandet.catalog import find_model
+from spandet.catalog import find_model, read_config
 from spandet.chance import generator
 from spandet.config import Settings, override
 from spandet.decoding import DecodingSettings
@@ -23,17 +23,15 @@ from spandet.device import device_of
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
 from spandet.exported import Exported, remove_export
-from spandet.formats.target import Target
 from spandet.linking import Whole, assemble
 from spandet.long_sentences import LongSentences, Part, by_part, joined, parts_of
+from spandet.manifest import CONFIG, PROMISE, check_files, replacing_model
 from spandet.streaming import BATCH_PIECES, batches, documents_of, windows
 from spandet.tagging import Tagger, tagger_for
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
 from spandet.watching import watched
 from spandet.weights import load_weights, save_weights
-
-_CONFIG = "config.json"
 
 Batch = tuple[list[int], SpanPredictions]
 """Indices of examples that were read together, and the predictions for them."""
@@ -69,6 +67,9 @@ class ModelSettings(Settings):
             raise ConfigError(
                 f"there is no section {unknown[0]}; there are {', '.join(cls.model_fields)}"
             )
+        for key, value in values.items():
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{key} must be a section, got {value!r:.80}")
         detector = dict(values.get("detector", {}))
         name, preset = str(detector.get("name")), detector.pop("preset", None)
         if name not in DETECTORS:
@@ -278,21 +279,24 @@ class Recognizer:
         return nn.ModuleDict({"encoder": self.encoder, "detector": self.detector})
 
     def save_pretrained(self, folder: str | PathLike[str]) -> None:
-        """Write the model: weights, settings, labels, vocabularies, tokenizer."""
+        """Write the model: weights, settings, labels, vocabularies, tokenizer, manifest.
+
+        A model that is there already is replaced; other files stay.
+        """
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        self.encoder.save_files(place)
-        settings = self.settings.model_copy(update={"decoding": self.decoding})
-        config = {"labels": self.labels, **settings.model_dump(mode="json")}
-        with Target(str(place / _CONFIG)).text() as out:
-            out.write(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-        state = self.modules().state_dict()
-        if self.exported is None:
-            remove_export(place)
-        else:
-            self.exported.save(place)
-            state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
-        save_weights(state, place)
+        with replacing_model(place) as draft:
+            self.encoder.save_files(draft)
+            settings = self.settings.model_copy(update={"decoding": self.decoding})
+            config = {PROMISE: True, "labels": self.labels, **settings.model_dump(mode="json")}
+            text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+            (draft / CONFIG).write_text(text, encoding="utf-8")
+            state = self.modules().state_dict()
+            if self.exported is not None:
+                self.exported.save(draft)
+                state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
+            save_weights(state, draft)
+            if self.exported is None:
+                remove_export(place)
 
     @classmethod
     def from_pretrained(
@@ -317,22 +321,24 @@ class Recognizer:
         """
         place = find_model(name)
         target = device_of(device)
+        check_files(place)
+        config, changes = read_config(place), list(overrides)
         try:
-            config = json.loads((place / _CONFIG).read_text())
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{place} is not a model folder ({error})") from None
+            settings = ModelSettings.resolve(config.sections)
+        except ConfigError as error:
+            raise UsageError(f"{place / CONFIG} is damaged: {error}") from None
+        if changes:
+            settings = ModelSettings.resolve(override(config.sections, changes))
         weights = load_weights(place)
-        labels = tuple(config.pop("labels"))
-        changes = list(overrides)
-        settings = ModelSettings.resolve(override(config, changes))
-        recognizer = cls(settings, Encoder.from_files(settings.encoder, place), labels)
+        recognizer = cls(settings, Encoder.from_files(settings.encoder, place), config.labels)
         recognizer.exported = Exported.load(place, recognizer.modules(), changes)
         if recognizer.exported is not None:
             weights |= recognizer.exported.empty_weights
         try:
             recognizer.modules().load_state_dict(weights)
         except RuntimeError as error:
-            raise UsageError(f"the weights in {place} do not fit its settings: {error}") from None
+            reason = "; ".join(line.strip() for line in str(error).split("\n")[1:3])
+            raise UsageError(f"the weights in {place} do not fit its settings: {reason}") from None
         recognizer.modules().to(target).eval()
         return recognizer
 

@@ -59,13 +59,13 @@ def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
     (found,) = models()
     assert found.dev_f1 == 0.4
     (folder / "pack.json").write_text('{"scores": []}')
-    with pytest.raises(UsageError, match="a is not a model folder"):
+    with pytest.raises(UsageError, match=r"a/pack\.json is damaged: it says no F1"):
         list(models())
 
 
 def test_a_damaged_model_is_named(shelf: Path) -> None:
     (make_model(shelf / "local" / "a") / "config.json").write_text("{}")
-    with pytest.raises(UsageError, match="a is not a model folder"):
+    with pytest.raises(UsageError, match=r"a/config\.json is damaged: expected a list of strings"):
         list(models())
 
 

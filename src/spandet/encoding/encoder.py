@@ -97,6 +97,8 @@ class Encoder(nn.Module):
             vocabulary = Vocabulary.from_json(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError:
+            raise FormatError("not a vocabulary (not UTF-8 text)", str(path)) from None
         except FormatError as error:
             raise error.at(str(path)) from None
         pretrained = None

@@ -15,9 +15,16 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.initialization import no_init_weights
 from transformers.utils import logging
 
+from spandet.config import read_json
 from spandet.encoding.pieces import PieceMaker, Special
 from spandet.encoding.transformer import Pretrained, Transformer, TransformerSettings
-from spandet.errors import ConfigError, MismatchError, MissingExtraError
+from spandet.errors import (
+    ConfigError,
+    MismatchError,
+    MissingExtraError,
+    SpandetError,
+    UsageError,
+)
 from spandet.layers.dropout import quicken
 
 _MINILM = "minilm"
@@ -46,7 +53,15 @@ def fetch(settings: TransformerSettings) -> Pretrained:
 
 
 def from_files(settings: TransformerSettings, folder: Path) -> Pretrained:
-    """The transformer that `Pretrained.save_files` kept; its weights are still to be loaded."""
+    """The transformer that `Pretrained.save_files` kept; its weights are still to be loaded.
+
+    Raises:
+        UsageError: a file is missing or damaged.
+    """
+    # Without its tokenizer.json, transformers makes a tokenizer that knows no piece.
+    for name in ("config.json", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise UsageError(f"{folder / name} is missing: the model cannot read without it")
 
     def make(config: Any, **options: Any) -> Any:
         with no_init_weights():
@@ -54,7 +69,12 @@ def from_files(settings: TransformerSettings, folder: Path) -> Pretrained:
                 config, dtype=torch.float32, **options
             )
 
-    return _load(settings, str(folder), make, is_local=True)
+    try:
+        return _load(settings, str(folder), make, is_local=True)
+    except ConfigError:
+        for path in sorted(folder.glob("*.json")):
+            read_json(path)  # names the one that is damaged
+        raise
 
 
 def _load(
@@ -69,8 +89,11 @@ def _load(
             tokenizer = AutoTokenizer.from_pretrained(source, **safely)
             _check(config, tokenizer, settings, where)
             model = _without_pooler(make, config)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).strip().split("\n")[0]
+    except SpandetError:
+        raise
+    except Exception as error:
+        # tokenizers raises no other class, and transformers many, if a file is damaged.
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ConfigError(f"{where} cannot be loaded: {reason}") from error
     if settings.freeze_embeddings:
         model.get_input_embeddings().weight.requires_grad_(False)

@@ -56,7 +56,7 @@ class Vocabulary:
             values = json.loads(text)
             names = {key: tuple(values[key]) for key in ("characters", "tags", "words")}
             vocabulary = cls(**names, vector_dim=int(values["vector_dim"]))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise FormatError(f"not a vocabulary ({error!r})") from None
         if not all(isinstance(name, str) for name in chain(*names.values())):
             raise FormatError("not a vocabulary (a name is not a string)")

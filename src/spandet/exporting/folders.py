@@ -13,6 +13,7 @@ from spandet.exporting.errors import ExportError, KeptInTorchError
 from spandet.exporting.graphs import export_part
 from spandet.exporting.quantized import quantize
 from spandet.exporting.recording import Calls
+from spandet.manifest import refresh_manifest
 from spandet.recognizer import Recognizer
 
 _ALONG = ("README.md", "recipe.toml", "run.json")
@@ -85,6 +86,7 @@ def build_int8(built: Built, folder: Path, prefix: str, say: Callable[[str], Non
     precision: Precision = "int8"
     manifest = built.manifest.model_copy(update={"precision": precision})
     manifest.write(folder)
+    refresh_manifest(folder)
     return Built(folder, manifest, built.failed)
 
 

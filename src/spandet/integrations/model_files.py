@@ -5,11 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from spandet.errors import UsageError
+from spandet.manifest import is_inside
 
 if TYPE_CHECKING:
     from spandet.recognizer import Recognizer
@@ -42,9 +43,8 @@ def unpacked(files: Mapping[str, bytes], *, device: str | None = None) -> Recogn
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name:
+    if not is_inside(name):
         raise UsageError(f"a packed model has a file {name!r}, expected a path inside it")
-    place = folder / path
+    place = folder / name
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(data)

@@ -14,6 +14,7 @@ from spandet.catalog import CARD, PACK, RUN, find_model
 from spandet.errors import SpandetError, UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.target import Target
+from spandet.manifest import refresh_manifest
 from spandet.packing.report import PackReport, Scored
 from spandet.packing.word_pieces import pieces_to_keep, read_tokenizer, write_tokenizer
 from spandet.recognizer import Recognizer
@@ -91,6 +92,7 @@ def pack(
         if used:
             state |= _prune(parent, used, chosen.pieces, draft / _TRANSFORMER)
         save_weights(state, draft, chosen.weights)
+        refresh_manifest(draft)
         packed = Recognizer.from_pretrained(draft, device="cpu")
         report = PackReport(
             weights=chosen.weights,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from spandet.config import read_json
+from spandet.errors import UsageError
 from spandet.recognizer import Recognizer
 from spandet.serving.settings import ServiceSettings
 
@@ -26,9 +27,9 @@ class Description:
     def of_folder(cls, folder: Path) -> Description:
         """The folder's name, and the scores that its training run noted, if it did."""
         try:
-            noted = json.loads((folder / _RUN).read_text(encoding="utf-8"))["dev"]["micro"]
+            noted = read_json(folder / _RUN)["dev"]["micro"]
             scores = {key: float(noted[key]) for key in ("precision", "recall", "f1")}
-        except (OSError, ValueError, KeyError, TypeError):
+        except (UsageError, ValueError, KeyError, TypeError):
             scores = None
         return cls(folder.resolve().name, scores)
 
