@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spandet.cli.benchmark_options import Batch, Data, Lengths, Rounds, Threads, Timed
 from spandet.cli.options import FromFormat, Html, Json, Markdown, Model, Set
 from spandet.cli.terminal import show
@@ -43,7 +45,7 @@ def speed_command(
         alone = list(prediction_by_length(recognizer, split.documents, words, timing))
     sheet = CostSheet(
         what="prediction",
-        of=model.resolve().name,
+        of=Path(model).resolve().name,
         data=split,
         timing=timing,
         batch=f"{batch} sentences",

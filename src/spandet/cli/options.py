@@ -30,7 +30,7 @@ Html = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.")]
 Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model: its folder, its name, or its hub id.")
+    str, typer.Argument(metavar="MODEL", help="A model: its folder, its name, or its hub id.")
 ]
 Set = Annotated[
     list[str] | None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -113,7 +112,7 @@ def predict_command(
 
 
 def _predict_here(
-    model: Path,
+    model: str,
     inputs: Sequence[str],
     output: str,
     choices: Choices,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spandet.cli.terminal import note, report_skipped
@@ -18,7 +17,7 @@ _FORMATS = ("jsonl", "parquet")
 
 
 def predict_on_ray(
-    model: Path,
+    model: str,
     inputs: Sequence[str],
     output: str,
     choices: Choices,

@@ -121,6 +121,6 @@ def _show(traced: Iterable[TracedDocument], *, all_stages: bool) -> None:
         screen.print(line, soft_wrap=True)
 
 
-def _title(model: Path, input_: str | None) -> str:
-    name = model.resolve().name
+def _title(model: str, input_: str | None) -> str:
+    name = Path(model).resolve().name
     return name if input_ is None else f"{name} on {Path(input_).name}"

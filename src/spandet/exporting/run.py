@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from spandet.benchmarking.clock import Timing, best_times
+from spandet.catalog import find_model
 from spandet.errors import MissingExtraError, UsageError
 from spandet.evaluation import evaluate
 from spandet.exporting.errors import ExportError
@@ -136,7 +137,7 @@ class _Export:
 
 
 def export(
-    model: Path,
+    model: str | Path,
     out: Path,
     *,
     data: Iterable[Document] = (),
@@ -147,7 +148,7 @@ def export(
     """Write a model whose parts are ONNX graphs; only if it passes its gates.
 
     Args:
-        model: The folder of a trained model.
+        model: The folder, name or hub id of a trained model.
         out: A new or empty folder.
         data: What to compare it with torch on, besides sentences of our own; with entities, F1 is
             measured too, which eight bits need.
@@ -165,12 +166,13 @@ def export(
     documents = list(data)
     if chosen.int8 and not any(document.entities for document in documents):
         raise UsageError("eight bits have to show their F1: give labelled data (--data)")
+    folder = find_model(model)
     with Target(str(out)).folder() as draft:
-        recognizer = Recognizer.from_pretrained(model, overrides, device="cpu")
+        recognizer = Recognizer.from_pretrained(folder, overrides, device="cpu")
         if recognizer.exported is not None:
             raise UsageError(f"{model} is exported already; export the model that it was made from")
         steps = _Export(recognizer, documents, chosen, say)
-        report = _run(steps, model, draft)
+        report = _run(steps, folder, draft)
         with Target(str(draft / REPORT)).text() as stream:
             stream.write(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     return report
