@@ -18,7 +18,7 @@ from spandet.errors import SpandetError
 from spandet.formats.target import Target
 from spandet.recognizer import Recognizer
 from spandet.training import Split, TrainingInterrupted, train
-from spandet.training.checkpoint import CHECKPOINT
+from spandet.training.checkpoint import has_checkpoint
 from spandet.training.recipe import Recipe
 from spandet.training.run import RECIPE
 from spandet.training.summary import RUN
@@ -172,7 +172,7 @@ class TableOfRuns:
 
 
 def _is_over(folder: Path) -> bool:
-    return (folder / RUN).exists() and not (folder / CHECKPOINT).exists()
+    return (folder / RUN).exists() and not has_checkpoint(folder)
 
 
 def _beside(folder: Path) -> Beside:

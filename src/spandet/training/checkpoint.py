@@ -1,14 +1,20 @@
-"""Checkpoints: all that a run needs to go on, in one safetensors file, written whole or not."""
+"""Checkpoints: all that a run needs to go on, in one safetensors file, written whole or not.
+
+The file carries a digest of everything in it. The last two are kept: if the newest is damaged, the
+run goes on from the one before.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -21,9 +27,11 @@ from spandet.training.errors import TrainingError
 from spandet.training.state import RunState
 
 CHECKPOINT = "checkpoint.safetensors"
+BEFORE = "checkpoint.before.safetensors"
+"""The one before the newest."""
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"
-_FACTS = "spandet"
+_FACTS, _DIGEST = "spandet", "sha256"
 _DRAFTS = ".checkpoint.part"
 
 
@@ -60,8 +68,14 @@ def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
+class DamagedCheckpointError(UsageError):
+    """A checkpoint that is not as it was written."""
+
+
 def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
-    """Replace the checkpoint; whatever happens, the old or the new one is there, complete.
+    """Replace the checkpoint, and keep the old one under the name `BEFORE`.
+
+    Whatever happens, the old or the new one is there, complete.
 
     Raises:
         TrainingError: it cannot be written, because the disk is full, say.
@@ -72,9 +86,13 @@ def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
         shutil.rmtree(drafts, ignore_errors=True)
         drafts.mkdir()
         draft = drafts / path.name
-        save_file(_separate(learner.tensors()), draft, metadata={_FACTS: state.model_dump_json()})
+        tensors, facts = _separate(learner.tensors()), state.model_dump_json()
+        metadata = {_FACTS: facts, _DIGEST: digest_of(facts, tensors)}
+        save_file(tensors, draft, metadata=metadata)
         with draft.open("rb+") as stream:
             os.fsync(stream.fileno())
+        if path.exists():
+            path.replace(path.with_name(BEFORE))
         draft.replace(path)
         _sync_folder(path.parent)
     except (OSError, SafetensorError) as error:
@@ -88,7 +106,9 @@ def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
 
 def remove_checkpoint(path: Path) -> None:
     """Forget it, and what a killed run may have left beside it."""
-    path.unlink(missing_ok=True)
+    # The newest goes last: as long as it is there, the run is not over.
+    for each in (path.with_name(BEFORE), path):
+        each.unlink(missing_ok=True)
     shutil.rmtree(path.with_name(_DRAFTS), ignore_errors=True)
 
 
@@ -96,17 +116,68 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
     """The tensors and the state of a checkpoint.
 
     Raises:
-        UsageError: there is none, or it is not one of ours.
+        UsageError: there is none, or it cannot be read.
+        DamagedCheckpointError: it is not one of ours, or not as it was written.
     """
     try:
         with safe_open(path, framework="pt") as stored:
-            facts = (stored.metadata() or {})[_FACTS]
-            state = RunState.model_validate_json(facts)
-            return {name: stored.get_tensor(name) for name in stored.keys()}, state  # noqa: SIM118
+            metadata = stored.metadata() or {}
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        facts = metadata[_FACTS]
+        if metadata.get(_DIGEST) != digest_of(facts, tensors):
+            found = "differs" if _DIGEST in metadata else "is missing (older versions wrote none)"
+            raise DamagedCheckpointError(f"{path} is damaged: its checksum {found}")
+        return tensors, RunState.model_validate_json(facts)
     except FileNotFoundError:
         raise UsageError(f"{path.parent} has no checkpoint to resume from") from None
-    except (OSError, SafetensorError, KeyError, ValidationError) as error:
-        raise UsageError(f"{path} is not a checkpoint of spandet ({reason(error)})") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None
+    except (SafetensorError, KeyError, ValidationError) as error:
+        told = reason(error).split("\n")[0]
+        raise DamagedCheckpointError(f"{path} is not a checkpoint of spandet ({told})") from None
+
+
+def read_newest(folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Tensor], RunState]:
+    """The newest checkpoint that is intact: the last, or the one before it.
+
+    Args:
+        folder: Of the run.
+        note: Is told if it is not the last.
+
+    Raises:
+        UsageError: there is none.
+    """
+    newest, before = folder / CHECKPOINT, folder / BEFORE
+    # Killed between two renames, a run leaves the one before alone; it is then the last.
+    if not newest.exists() and before.exists():
+        return read_checkpoint(before)
+    try:
+        return read_checkpoint(newest)
+    except DamagedCheckpointError as error:
+        if not before.exists():
+            raise
+        damage = error
+    try:
+        found = read_checkpoint(before)
+    except DamagedCheckpointError as error:
+        raise UsageError(f"no checkpoint is intact: {damage}; {error}") from None
+    note(f"{damage}: going on from the one before it")
+    return found
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Has the run in this folder written one?"""
+    return (folder / CHECKPOINT).exists() or (folder / BEFORE).exists()
+
+
+def digest_of(facts: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of a state in JSON and of all tensors: names, types, shapes and numbers."""
+    digest = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"\0{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
 
 
 def check_identity(known: Mapping[str, Any], identity: Mapping[str, Any]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +14,8 @@ from spandet.errors import MissingExtraError
 from spandet.training.errors import TrainingError
 
 LOG = "log.jsonl"
+
+_logger = logging.getLogger("spandet")
 
 
 class Log:
@@ -31,7 +34,7 @@ class Log:
         self._board = _board(folder, step) if tensorboard else None
         self._path = folder / LOG
         self._stream = self._path.open("ab")
-        self._stream.truncate(min(size, self._path.stat().st_size))
+        self._stream.truncate(self._kept(size))
         self._show_again(step)
 
     def __enter__(self) -> Self:
@@ -46,6 +49,17 @@ class Log:
         self._stream.close()
         if self._board is not None:
             self._board.close()
+
+    def _kept(self, size: int) -> int:
+        """How much to keep: `size`, or the whole lines of what is left of it."""
+        left = self._path.read_bytes()[:size]
+        if len(left) == size:
+            return size
+        _logger.warning(
+            "%s has %s bytes, expected %s of the run before: lines are lost, the run goes on",
+            *(self._path, f"{len(left):,}", f"{size:,}"),
+        )
+        return left.rfind(b"\n") + 1
 
     def write(self, kind: str, step: int, facts: Mapping[str, Any]) -> None:
         """One line, at once on its way to the disk."""
@@ -65,7 +79,7 @@ class Log:
     def _show_again(self, step: int) -> None:
         """TensorBoard forgets whole steps only: of the last one, show what belongs to the run."""
         if self._board is not None:
-            for line in map(json.loads, self._path.read_text(encoding="utf-8").splitlines()):
+            for line in read_log(self._path):
                 if line["step"] == step:
                     self._show(line.pop("kind"), line.pop("step"), line)
 
@@ -78,12 +92,36 @@ class Log:
         return self._path.stat().st_size
 
 
+def read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a log, without damaged ones."""
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict) and {"kind", "step"} <= entry.keys():
+            yield entry
+
+
+def check_board() -> None:
+    """Is there what writes TensorBoard's files?
+
+    Raises:
+        MissingExtraError: no; says how to install it.
+    """
+    _writer()
+
+
 def _board(folder: Path, step: int) -> Any:
+    return _writer()(str(folder / "tensorboard"), purge_step=step)
+
+
+def _writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an extra)
     except ImportError:
         raise MissingExtraError(needs="training.tensorboard", extra="tensorboard") from None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+    return SummaryWriter
 
 
 def _numbers(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from spandet.page import page
 from spandet.text import Document
 from spandet.training.curves import STYLE, Point, curves
-from spandet.training.log import LOG
+from spandet.training.log import LOG, read_log
 from spandet.training.progress import clock
 from spandet.training.state import DevScore
 from spandet.training.summary import Row, Summary, percent, versions
@@ -62,7 +61,8 @@ def _section(title: str, body: str) -> str:
 
 
 def _loss_curves(summary: Summary, folder: Path) -> str:
-    logged = _logged_steps(folder)
+    wanted = summary.state.history[-1].losses.keys() if summary.state.history else None
+    logged = [line for line in _logged_steps(folder) if wanted in (None, line["losses"].keys())]
     points: list[tuple[float, dict[str, float]]] = (
         [(line["step"], line["losses"]) for line in logged]
         if len(logged) > 1
@@ -78,8 +78,8 @@ def _loss_curves(summary: Summary, folder: Path) -> str:
 
 
 def _logged_steps(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
-    return [entry for entry in map(json.loads, lines) if entry["kind"] == "step"]
+    steps = (entry for entry in read_log(folder / LOG) if entry["kind"] == "step")
+    return [entry for entry in steps if isinstance(entry.get("losses"), dict)]
 
 
 def _dev_curves(summary: Summary) -> str:

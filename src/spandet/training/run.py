@@ -15,24 +15,28 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from spandet.config import read_json
 from spandet.errors import UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.target import Target
+from spandet.manifest import CONFIG, MANIFEST, finish_replacing
 from spandet.memory import give_back
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.card import CARD, model_card
 from spandet.training.checkpoint import (
+    BEFORE,
     CHECKPOINT,
     check_identity,
-    read_checkpoint,
+    has_checkpoint,
+    read_newest,
     remove_checkpoint,
 )
 from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
 from spandet.training.engine import Engine, build_accelerator
 from spandet.training.interruption import Interruption
 from spandet.training.keeper import Keeper, save_model
-from spandet.training.log import LOG, Log
+from spandet.training.log import Log
 from spandet.training.loop import Loop
 from spandet.training.progress import Screen
 from spandet.training.recipe import Recipe
@@ -40,10 +44,12 @@ from spandet.training.report import REPORT, headline, report_page
 from spandet.training.state import RunState
 from spandet.training.summary import RUN, Summary
 from spandet.tuning import tune
+from spandet.weights import FILE as WEIGHTS
 
 RECIPE = "recipe.toml"
 
-_OURS = (RECIPE, CHECKPOINT, LOG, RUN, "config.json", "model.safetensors")
+_RESULTS = (CHECKPOINT, BEFORE, RUN, CONFIG, MANIFEST, WEIGHTS)
+"""What is worth keeping of a run: without any of it, another may begin in its folder."""
 
 _logger = logging.getLogger("spandet")
 
@@ -77,18 +83,18 @@ def train(
     """
     resolved = _resolved(recipe, overrides)
     folder = Path(out)
-    _check_folder(folder, resume=resume)
-    accelerator = build_accelerator(resolved.training)
-    accelerator.wait_for_everyone()  # all have looked before one of them writes
-    run = _Run(
-        recipe=resolved,
-        train=learnable(load(train), fragments=resolved.model.fragments),
-        dev=None if dev is None else load(dev),
-        folder=folder,
-        accelerator=accelerator,
-        screen=Screen(silent=not (progress and accelerator.is_main_process)),
-    )
     with _own_chance():
+        _check_folder(folder, resume=resume)
+        accelerator = build_accelerator(resolved.training)
+        accelerator.wait_for_everyone()  # all have looked before one of them writes
+        run = _Run(
+            recipe=resolved,
+            train=learnable(load(train), fragments=resolved.model.fragments),
+            dev=None if dev is None else load(dev),
+            folder=folder,
+            accelerator=accelerator,
+            screen=Screen(silent=not (progress and accelerator.is_main_process)),
+        )
         if resume and run.is_over():
             run.screen.note(f"the run in {folder} is complete already")
         else:
@@ -106,9 +112,9 @@ def _resolved(recipe: str | PathLike[str] | Recipe, overrides: Iterable[str]) ->
 def _check_folder(folder: Path, *, resume: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give a folder for the run")
-    if resume and not (folder / RECIPE).exists():
+    if resume and not any((folder / name).exists() for name in (RECIPE, CHECKPOINT, BEFORE, RUN)):
         raise UsageError(f"there is no run in {folder} to resume")
-    if not resume and any((folder / name).exists() for name in _OURS):
+    if not resume and any((folder / name).exists() for name in _RESULTS):
         raise UsageError(
             f"{folder} holds a run already: resume it (--resume) or name another folder"
         )
@@ -140,9 +146,11 @@ class _Run:
     def is_over(self) -> bool:
         """Has it been brought to its end before? If so, it must have been this one."""
         path = self.folder / RUN
-        if not path.exists() or (self.folder / CHECKPOINT).exists():
+        if not path.exists() or has_checkpoint(self.folder):
             return False
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_json(path)
+        if not isinstance(known, dict) or not isinstance(known.get("identity"), dict):
+            raise UsageError(f"{path} is damaged: it does not say which run it was")
         check_identity(known["identity"], self.identity())
         return True
 
@@ -153,7 +161,6 @@ class _Run:
         if self.accelerator.is_main_process:
             for warning in warnings:
                 _logger.warning(warning)
-            self._write(RECIPE, self.recipe.to_toml())
         state = self._learn(saved)
         self.accelerator.free_memory()  # nobody needs the optimizer any more
         give_back()
@@ -188,12 +195,14 @@ class _Run:
             tensors, state = saved
             engine.learner.restore(tensors)
             engine.scaler = state.scaler
-        log = self._log(state) if self.accelerator.is_main_process else None
+        sentences = TrainingSentences.of(recognizer, self.train.documents)
+        # From here on, steps can be made: only now, something is written.
+        log = self._begin(state) if self.accelerator.is_main_process else None
         with log or nullcontext(), Interruption() as interruption, self.screen:
             Loop(
                 recognizer=recognizer,
                 engine=engine,
-                sentences=TrainingSentences.of(recognizer, self.train.documents),
+                sentences=sentences,
                 dev=self.dev.documents if self.dev else None,
                 settings=settings,
                 state=state,
@@ -204,15 +213,18 @@ class _Run:
         return state
 
     def _saved(self) -> tuple[dict[str, Tensor], RunState] | None:
-        if not (self.folder / CHECKPOINT).exists():
+        if not has_checkpoint(self.folder):
             self.screen.note("no checkpoint had been written: starting from the beginning")
             return None
-        tensors, state = read_checkpoint(self.folder / CHECKPOINT)
+        tensors, state = read_newest(self.folder, self.screen.note)
         check_identity(state.identity, self.identity())
         self.screen.note(f"resuming in epoch {state.epoch + 1} after step {state.step}")
         return tensors, state
 
-    def _log(self, state: RunState) -> Log:
+    def _begin(self, state: RunState) -> Log:
+        """The folder of the run, with its recipe and an open log."""
+        self._write(RECIPE, self.recipe.to_toml())
+        finish_replacing(self.folder)
         wants_board = self.recipe.training.tensorboard
         return Log(self.folder, size=state.log_bytes, step=state.step, tensorboard=wants_board)
 

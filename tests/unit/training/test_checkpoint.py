@@ -4,17 +4,23 @@ import errno
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import AdamW
 
 from spandet.errors import UsageError
 from spandet.training.checkpoint import (
+    BEFORE,
     CHECKPOINT,
+    DamagedCheckpointError,
     Learner,
     check_identity,
     read_checkpoint,
@@ -143,3 +149,41 @@ def test_another_run_is_named() -> None:
         UsageError, match=r"train data was abc, is abd; training\.lr was 0\.1, is 0\.2"
     ):
         check_identity(known, other)
+
+
+@settings(max_examples=200)
+@given(place=st.integers(0), bit=st.integers(0, 7))
+def test_no_flipped_bit_goes_unnoticed(place: int, bit: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / CHECKPOINT
+        data = bytearray(_written())
+        data[place % len(data)] ^= 1 << bit
+        path.write_bytes(data)
+        with pytest.raises(DamagedCheckpointError, match=CHECKPOINT) as raised:
+            read_checkpoint(path)
+        assert "\n" not in str(raised.value)
+
+
+@cache
+def _written() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / CHECKPOINT
+        write_checkpoint(path, learner(), state())
+        return path.read_bytes()
+
+
+def test_a_checkpoint_without_a_checksum_is_refused(tmp_path: Path) -> None:
+    metadata = {"spandet": state().model_dump_json()}
+    save_file({"model/a": torch.ones(2)}, tmp_path / CHECKPOINT, metadata=metadata)
+    with pytest.raises(DamagedCheckpointError, match=r"is missing \(older versions wrote none\)"):
+        read_checkpoint(tmp_path / CHECKPOINT)
+
+
+def test_the_last_two_are_kept_and_both_go_in_the_end(tmp_path: Path) -> None:
+    path = tmp_path / CHECKPOINT
+    for step in (1, 2, 3):
+        write_checkpoint(path, learner(), state(step=step))
+    assert read_checkpoint(path)[1].step == 3
+    assert read_checkpoint(tmp_path / BEFORE)[1].step == 2
+    remove_checkpoint(path)
+    assert list(tmp_path.iterdir()) == []
