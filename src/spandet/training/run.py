@@ -32,6 +32,7 @@ from spandet.training.checkpoint import (
     read_newest,
     remove_checkpoint,
 )
+from spandet.training.checks import check_model, check_start
 from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
 from spandet.training.engine import Engine, build_accelerator
 from spandet.training.interruption import Interruption
@@ -158,6 +159,7 @@ class _Run:
         """Train, choose the best epoch, tune, and write everything down."""
         saved = self._saved() if resume else None
         warnings = [*self.train.left_out, *self._unknown_labels(), *self._nothing_to_link()]
+        warnings += check_start(self.recipe, self.train, self.dev)
         if self.accelerator.is_main_process:
             for warning in warnings:
                 _logger.warning(warning)
@@ -196,6 +198,7 @@ class _Run:
             engine.learner.restore(tensors)
             engine.scaler = state.scaler
         sentences = TrainingSentences.of(recognizer, self.train.documents)
+        check_model(recognizer, self.dev)
         # From here on, steps can be made: only now, something is written.
         log = self._begin(state) if self.accelerator.is_main_process else None
         with log or nullcontext(), Interruption() as interruption, self.screen:
