@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -16,19 +16,24 @@ from spandet.errors import UsageError
 
 _logger = logging.getLogger("spandet")
 
+_RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+"""Where launchers say which of their processes this is: torchrun, accelerate, MPI."""
+
 
 @contextmanager
 def one_writer(output: str | PathLike[str]) -> Iterator[None]:
     """Hold the lock of an output file or folder, which need not exist yet.
 
     The lock is that of a hidden file beside the output, so that it stays valid while the output is
-    replaced. The file goes when the block ends; one that a killed process has left locks nothing.
+    replaced. The file goes when the block ends, as do folders that were made for it and stayed
+    empty; a file that a killed process has left locks nothing.
 
     Raises:
         UsageError: another process, or another thread of this one, holds the lock; says which
             process. Or the lock file cannot be written.
     """
     path = lock_path(output)
+    made = [parent for parent in path.parents if not parent.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _locked(path, output)
@@ -40,6 +45,26 @@ def one_writer(output: str | PathLike[str]) -> Iterator[None]:
         if sys.platform != "win32":  # there, an open file cannot be removed
             path.unlink(missing_ok=True)
         os.close(descriptor)
+        for parent in made:
+            with suppress(OSError):  # it holds something
+                parent.rmdir()
+
+
+def check_no_writer(output: str | PathLike[str]) -> None:
+    """Refuse at once what `one_writer` would refuse after seconds of loading.
+
+    Raises:
+        UsageError: as `one_writer`.
+    """
+    if is_main_process():
+        with one_writer(output):
+            pass
+
+
+def is_main_process() -> bool:
+    """Is this the process that writes, where a launcher has started several for one output?"""
+    ranks = (os.environ[name] for name in _RANKS if name in os.environ)
+    return next(ranks, "0") == "0"
 
 
 def lock_path(output: str | PathLike[str]) -> Path:

@@ -13,6 +13,7 @@ from spandet.cli.train import DevFrom, Limit, Set, Train, TrainFrom
 from spandet.errors import UsageError
 from spandet.formats import read
 from spandet.formats.target import Target
+from spandet.locking import one_writer
 
 if TYPE_CHECKING:
     from spandet.benchmarking.table_sheet import TableSheet
@@ -61,12 +62,13 @@ def table_command(
 
     jobs = table.jobs()
     try:
-        for number, job in enumerate(jobs, start=1):
-            note(f"{number}/{len(jobs)}  {job}")
-            table.run(job, out)
-            _write(sheet, out)
-            if job.seed in job.row.failed:
-                note(f"failed: {job.row.failed[job.seed]}")
+        with one_writer(out):
+            for number, job in enumerate(jobs, start=1):
+                note(f"{number}/{len(jobs)}  {job}")
+                table.run(job, out)
+                _write(sheet, out)
+                if job.seed in job.row.failed:
+                    note(f"failed: {job.row.failed[job.seed]}")
     except TrainingInterrupted as interrupted:
         note(f"{str(interrupted).partition(';')[0]}; the same command goes on with the table")
         raise typer.Exit(128 + interrupted.signal) from None

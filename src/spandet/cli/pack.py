@@ -12,6 +12,7 @@ from spandet.cli.options import Json, Model, Set
 from spandet.cli.terminal import note, show
 from spandet.errors import UsageError
 from spandet.formats import read
+from spandet.locking import check_no_writer
 
 if TYPE_CHECKING:
     from spandet.text import Document
@@ -62,6 +63,7 @@ def pack_command(
     """
     if pieces and not prune:
         raise UsageError("--pieces is for a vocabulary that is pruned: give a text with --prune")
+    check_no_writer(out)
     named = dict(map(_labelled, data))
     if len(named) < len(data):
         raise UsageError(f"--data has files of one name, expected different ones: {sorted(named)}")

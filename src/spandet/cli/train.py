@@ -9,6 +9,7 @@ import typer
 
 from spandet.cli.terminal import note, show_error
 from spandet.formats import read
+from spandet.locking import check_no_writer
 
 RecipeFile = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML file: encoder, detector, training.")
@@ -49,6 +50,7 @@ def train_command(
     limit: Limit = None,
 ) -> None:
     """Train a model. Ctrl-C ends it with a checkpoint; --resume goes on as if nothing had been."""
+    check_no_writer(out)
     # torch takes seconds to load, which other commands need not wait for.
     from spandet.training import Recipe, TrainingInterrupted, load
     from spandet.training import train as train_recognizer

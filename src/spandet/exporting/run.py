@@ -28,6 +28,7 @@ from spandet.exporting.recording import record
 from spandet.exporting.report import ExportReport, Measured, megabytes
 from spandet.exporting.sample import sample_batches, sample_documents
 from spandet.formats.target import Target
+from spandet.locking import one_writer
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 
@@ -167,7 +168,7 @@ def export(
     if chosen.int8 and not any(document.entities for document in documents):
         raise UsageError("eight bits have to show their F1: give labelled data (--data)")
     folder = find_model(model)
-    with Target(str(out)).folder() as draft:
+    with one_writer(out), Target(str(out)).folder() as draft:
         recognizer = Recognizer.from_pretrained(folder, overrides, device="cpu")
         if recognizer.exported is not None:
             raise UsageError(f"{model} is exported already; export the model that it was made from")

@@ -14,6 +14,7 @@ from spandet.catalog import CARD, PACK, RUN, find_model
 from spandet.errors import SpandetError, UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.target import Target
+from spandet.locking import one_writer
 from spandet.manifest import refresh_manifest
 from spandet.packing.report import PackReport, Scored
 from spandet.packing.word_pieces import pieces_to_keep, read_tokenizer, write_tokenizer
@@ -62,7 +63,7 @@ def pack(
     """Write a smaller model; only if it is nearly as good.
 
     Args:
-        model: The folder or name of a trained model.
+        model: The folder, name or hub id of a trained model.
         out: A new or empty folder.
         data: Labelled documents by name, to measure F1 on before and after.
         corpus: Text whose pieces stay in the vocabulary; without any, all of them stay.
@@ -81,10 +82,10 @@ def pack(
     if not data:
         raise UsageError("a packed model has to show its F1: give labelled data (--data)")
     folder = find_model(model)
-    parent = Recognizer.from_pretrained(folder, overrides, device="cpu")
-    if parent.exported is not None:
-        raise UsageError(f"{model} is exported to ONNX; pack the model that it was made from")
-    with Target(str(out)).folder() as draft:
+    with one_writer(out), Target(str(out)).folder() as draft:
+        parent = Recognizer.from_pretrained(folder, overrides, device="cpu")
+        if parent.exported is not None:
+            raise UsageError(f"{model} is exported to ONNX; pack the model that it was made from")
         parent.save_pretrained(draft)
         before = _bytes_in(draft)
         state = parent.modules().state_dict()

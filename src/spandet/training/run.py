@@ -19,6 +19,7 @@ from spandet.config import read_json
 from spandet.errors import UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.target import Target
+from spandet.locking import is_main_process, one_writer
 from spandet.manifest import CONFIG, MANIFEST, finish_replacing
 from spandet.memory import give_back
 from spandet.recognizer import Recognizer
@@ -84,7 +85,7 @@ def train(
     """
     resolved = _resolved(recipe, overrides)
     folder = Path(out)
-    with _own_chance():
+    with one_writer(folder) if is_main_process() else nullcontext(), _own_chance():
         _check_folder(folder, resume=resume)
         accelerator = build_accelerator(resolved.training)
         accelerator.wait_for_everyone()  # all have looked before one of them writes

@@ -1,0 +1,307 @@
+"""A run and its folder: nothing is lost, nothing is silently wrong, nothing stands in the way."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from spandet.cli import app
+from spandet.errors import ConfigError, MissingExtraError, SpandetError, UsageError
+from spandet.exporting import export
+from spandet.locking import one_writer
+from spandet.manifest import MANIFEST
+from spandet.packing import pack
+from spandet.recognizer import Recognizer
+from spandet.text import Document, Entity, WordRow, WordSpan
+from spandet.training import Recipe, train
+from spandet.training.checkpoint import BEFORE, CHECKPOINT
+from training_toys import documents
+
+VALUES: dict[str, Any] = {
+    "encoder": {"hashed": {"dim": 8, "rows": 32}, "fusion": {"dim": 8}},
+    "detector": {"name": "biaffine"},
+    "training": {"epochs": 3, "batch_sentences": 4, "checkpoint_minutes": 0, "log_steps": 1},
+}
+TRAIN, DEV = documents(12), documents(6, start=12)
+
+
+def run(out: Path, dev: Sequence[Document] | None = DEV, **options: Any) -> Recognizer:
+    data = options.pop("train", TRAIN)
+    recipe = Recipe.from_values({**VALUES, **options.pop("values", {})})
+    return train(recipe, data, dev, out=out, **{"progress": False, **options})
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def results(folder: Path) -> tuple[bytes, ...]:
+    return tuple((folder / name).read_bytes() for name in ("model.safetensors", "config.json"))
+
+
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Killed
+
+
+def moves_of_models(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> list[str]:
+    """Notes files of models that take their places, and dies before one of them does."""
+    moved: list[str] = []
+    original = Path.replace
+
+    def counted(path: Path, target: Path) -> Path:
+        if path.parent.name == ".model.part" != Path(target).parent.name:
+            if len(moved) == kill_at:
+                patch.setattr("spandet.manifest.shutil.rmtree", lambda *_, **__: None)
+                raise Killed
+            moved.append(path.name)
+        return original(path, target)
+
+    patch.setattr(Path, "replace", counted)
+    return moved
+
+
+@pytest.fixture(scope="module")
+def saves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A run that was never stopped, and how the files of its models took their places."""
+    folder = tmp_path_factory.mktemp("run") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        moved = moves_of_models(patch)
+        run(folder)
+    return folder, moved
+
+
+@pytest.fixture(scope="module")
+def whole(saves: tuple[Path, list[str]]) -> Path:
+    return saves[0]
+
+
+@pytest.fixture(scope="module")
+def epochs_done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose epochs are done, and nothing else."""
+    folder = tmp_path_factory.mktemp("stopped") / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("spandet.training.run._Run._finish", die)
+        run(folder)
+    return folder
+
+
+@pytest.fixture
+def stopped(epochs_done: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(epochs_done, tmp_path / "out"))
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 4
+    path.write_bytes(bytes(data))
+
+
+def test_a_finished_run_has_neither_checkpoint_nor_lock(whole: Path) -> None:
+    left = {name for name in names(whole) if "checkpoint" in name or name.startswith(".")}
+    assert not left
+    assert MANIFEST in names(whole)
+    assert names(whole.parent) == {"whole"}
+
+
+def test_a_damaged_checkpoint_costs_minutes_and_not_the_run(
+    whole: Path, stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = stopped
+    assert {CHECKPOINT, BEFORE} <= names(out)
+    flip(out / CHECKPOINT)
+    run(out, resume=True, progress=True)
+    said = capsys.readouterr().err
+    assert "checkpoint.safetensors is damaged: its checksum differs: going on from the" in said
+    assert results(out) == results(whole)
+    assert len((out / "log.jsonl").read_bytes().splitlines()) == 9 + 3
+    assert names(out) == names(whole)
+
+
+def test_of_two_damaged_checkpoints_both_are_named(stopped: Path) -> None:
+    out = stopped
+    flip(out / CHECKPOINT)
+    flip(out / BEFORE)
+    with pytest.raises(UsageError, match=r"no checkpoint is intact: .*nt\.safetensors is .*before"):
+        run(out, resume=True)
+    (out / BEFORE).unlink()
+    with pytest.raises(UsageError, match=r"checkpoint\.safetensors is damaged: its checksum diff"):
+        run(out, resume=True)
+
+
+def test_killed_between_two_renames_the_one_before_is_used(whole: Path, stopped: Path) -> None:
+    out = stopped
+    (out / CHECKPOINT).unlink()
+    with pytest.raises(UsageError, match="holds a run already"):
+        run(out)
+    run(out, resume=True)
+    assert results(out) == results(whole)
+
+
+def test_a_log_that_lost_lines_is_said_to(
+    whole: Path, stopped: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = stopped
+    log = out / "log.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:4]) + lines[4][:10])
+    with caplog.at_level(logging.WARNING, logger="spandet"):
+        run(out, resume=True)
+    assert "log.jsonl has" in caplog.text
+    assert "lines are lost" in caplog.text
+    assert log.read_bytes() == b"".join(lines[:4])
+    assert results(out) == results(whole)
+
+
+@pytest.mark.parametrize("kill_at", [1, 5, 7, -3, -1])
+def test_killed_while_a_model_is_replaced_it_still_ends_well(
+    saves: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
+) -> None:
+    """In the first save, in the first over another model, and in the very last."""
+    out, (whole, moved) = tmp_path / "out", saves
+    assert moved == ["config.json", "model.safetensors", "vocabulary.json", MANIFEST] * 4
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        moves_of_models(patch, kill_at % len(moved))
+        run(out)
+    with pytest.raises(UsageError, match=r"manifest\.json is missing"):
+        Recognizer.from_pretrained(out)
+    run(out, resume=True)
+    assert results(out) == results(whole)
+    assert names(out) == names(whole)
+
+
+def with_part(**parts: Any) -> dict[str, Any]:
+    return {"values": {"encoder": {**VALUES["encoder"], **parts}}}
+
+
+TAGGED = with_part(tags={"dim": 4, "min_count": 1})
+
+
+def partial_ids() -> list[Document]:
+    return [replace(DEV[0], id="a"), replace(DEV[1], id=None), *DEV[2:]]
+
+
+def untagged_dev_of_tagged_train() -> dict[str, Any]:
+    entity = [Entity(WordSpan(0, 1), "thing")]
+    rows = [WordRow(["a", "b"], entity, ["XY", "ZZ"])] * 4
+    return {**TAGGED, "train": [Document.from_rows(rows)]}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"dev": partial_ids()}, UsageError, r"dev data \(.*\) cannot be scored: .* has no id"),
+        ({"dev": [Document("no entity")]}, UsageError, "the dev data .* have no entity"),
+        (with_part(word_vectors={"path": "no.vec"}), SpandetError, "cannot read no.vec"),
+        (with_part(transformer={"name": "/no"}), ConfigError, "cannot be loaded"),
+        (TAGGED, ConfigError, r"\[encoder.tags\] needs part-of-speech tags, and the"),
+        (untagged_dev_of_tagged_train(), UsageError, "no tagger for these is known"),
+    ],
+)
+def test_a_run_that_cannot_end_does_not_begin(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    error: type[Exception],
+    words: str,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("spandet.training.loop.Loop.run", die)
+    with pytest.raises(error, match=words):
+        run(tmp_path / "runs" / "out", **options)
+    assert names(tmp_path) == set()
+
+
+def test_tensorboard_is_looked_for_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match="tensorboard"):
+        run(tmp_path / "out", overrides=["training.tensorboard=true"])
+    assert names(tmp_path) == set()
+
+
+def test_sentences_without_tags_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entity = [Entity(WordSpan(0, 1), "thing")]
+    rows = [WordRow(["a", "b"], entity, ["XY", "ZZ"]), WordRow(["a", "b"], entity)]
+    with caplog.at_level(logging.WARNING, logger="spandet"):
+        run(tmp_path / "out", dev=None, **TAGGED, train=[Document.from_rows(rows)])
+    assert "1 of 2 sentences of the training data have no tags" in caplog.text
+
+
+def test_a_run_that_never_wrote_a_checkpoint_is_not_in_the_way(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("spandet.training.keeper.Keeper.checkpoint", die)
+        run(out)
+    assert names(out) == {"recipe.toml", "log.jsonl"}
+    run(out)
+    assert results(out) == results(whole)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_second_run_in_a_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
+) -> None:
+    out = tmp_path / "out"
+    checked: list[Path] = []
+    monkeypatch.setattr(
+        "spandet.training.run._check_folder", lambda folder, **_: checked.append(folder)
+    )
+    busy = r"out is being written by process \d+"
+    with one_writer(out), pytest.raises(UsageError, match=busy):
+        run(out, resume=resume)
+    assert not checked
+
+
+def test_only_the_main_process_of_a_run_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spandet.training.run.build_accelerator", die)
+    monkeypatch.setenv("RANK", "1")
+    with one_writer(tmp_path / "out"), pytest.raises(Killed):
+        run(tmp_path / "out")
+    monkeypatch.setenv("RANK", "0")
+    with one_writer(tmp_path / "out"), pytest.raises(UsageError, match="is being written"):
+        run(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "no.toml", "--train", "no.jsonl", "--out", "OUT"],
+        ["pack", "bio-en", "OUT", "--data", "no.jsonl"],
+        ["export", "bio-en", "--onnx", "OUT", "--data", "no.jsonl"],
+    ],
+)
+def test_commands_are_refused_before_they_read_anything(tmp_path: Path, command: list[str]) -> None:
+    words = [word.replace("OUT", str(tmp_path / "out")) for word in command]
+    with one_writer(tmp_path / "out"):
+        done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError)
+    assert "out is being written by process" in str(done.exception)
+
+
+def test_the_library_locks_what_it_writes(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    busy = "out is being written by process"
+    with one_writer(out), pytest.raises(UsageError, match=busy):
+        pack("bio-en", out, data={"dev": DEV})
+    with one_writer(out), pytest.raises(UsageError, match=busy):
+        export("bio-en", out)
