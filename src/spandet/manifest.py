@@ -147,8 +147,8 @@ def _check_file(path: Path, expected: tuple[int, str]) -> None:
         raise UsageError(f"{path} is missing, though {MANIFEST} lists it{_HINT}") from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    how = "other bytes" if found == size else f"{found:,} bytes, expected {size:,}"
-    raise UsageError(f"{path} is damaged, or was changed: {how} than {MANIFEST} says{_HINT}")
+    how = "its SHA-256 is not that" if found == size else f"{found:,} bytes, not the {size:,}"
+    raise UsageError(f"{path} is damaged, or was changed: {how} of {MANIFEST}{_HINT}")
 
 
 def _sha256(path: Path) -> str:

@@ -24,6 +24,7 @@ from spandet.errors import MissingExtraError, UsageError
 from spandet.exported import Manifest
 from spandet.exporting import ExportError, ExportOptions, ExportReport, export, folders, run
 from spandet.exporting.folders import Built
+from spandet.manifest import UNCHECKED, refresh_manifest
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.tracing import trace
@@ -56,6 +57,7 @@ def reused(monkeypatch: pytest.MonkeyPatch) -> Reused:
             shutil.copytree(source, folder)
             if damage:
                 damaged(folder / f"{damage}.onnx")
+                refresh_manifest(folder)
             manifest = Manifest.model_validate_json((folder / "onnx.json").read_text())
             return Built(folder, manifest, {})
 
@@ -181,10 +183,13 @@ def test_without_onnxruntime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         export(small_model(ONE), folder.parent / "none")
 
 
-def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, _ = exported(ONE)
     broken = shutil.copytree(folder, tmp_path / "broken")
     (broken / "detector.filter.forward.onnx").write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=r"filter\.forward\.onnx is damaged, or was changed"):
+        Recognizer.from_pretrained(broken)
+    monkeypatch.setenv(UNCHECKED, "1")
     with pytest.raises(UsageError, match=r"filter\.forward\.onnx cannot be run"):
         Recognizer.from_pretrained(broken)
     (broken / "detector.filter.forward.onnx").unlink()
