@@ -96,7 +96,7 @@ def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
         draft.replace(path)
         _sync_folder(path.parent)
     except (OSError, SafetensorError) as error:
-        before = "; the one before it is intact" if path.exists() else ""
+        before = "; the one before it is intact" if has_checkpoint(path.parent) else ""
         raise TrainingError(
             f"cannot write the checkpoint {path}: {reason(error)}{before}"
         ) from error
@@ -112,12 +112,25 @@ def remove_checkpoint(path: Path) -> None:
     shutil.rmtree(path.with_name(_DRAFTS), ignore_errors=True)
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint that was read."""
+
+    path: Path
+    tensors: Mapping[str, Tensor]
+    state: RunState
+
+    def make_newest(self) -> None:
+        """Let it replace a damaged one, which else would replace it in turn."""
+        self.path.replace(self.path.with_name(CHECKPOINT))
+
+
+def read_checkpoint(path: Path) -> Saved:
     """The tensors and the state of a checkpoint.
 
     Raises:
-        UsageError: there is none, or it cannot be read.
-        DamagedCheckpointError: it is not one of ours, or not as it was written.
+        UsageError: there is none.
+        DamagedCheckpointError: it cannot be read, is not one of ours, or not as it was written.
     """
     try:
         with safe_open(path, framework="pt") as stored:
@@ -127,17 +140,17 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
         if metadata.get(_DIGEST) != digest_of(facts, tensors):
             found = "differs" if _DIGEST in metadata else "is missing (older versions wrote none)"
             raise DamagedCheckpointError(f"{path} is damaged: its checksum {found}")
-        return tensors, RunState.model_validate_json(facts)
+        return Saved(path, tensors, RunState.model_validate_json(facts))
     except FileNotFoundError:
         raise UsageError(f"{path.parent} has no checkpoint to resume from") from None
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {reason(error)}") from None
+        raise DamagedCheckpointError(f"cannot read {path}: {reason(error)}") from None
     except (SafetensorError, KeyError, ValidationError) as error:
         told = reason(error).split("\n")[0]
         raise DamagedCheckpointError(f"{path} is not a checkpoint of spandet ({told})") from None
 
 
-def read_newest(folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Tensor], RunState]:
+def read_newest(folder: Path, note: Callable[[str], None]) -> Saved:
     """The newest checkpoint that is intact: the last, or the one before it.
 
     Args:

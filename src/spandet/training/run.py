@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from torch import Tensor
 
 from spandet.config import read_json
 from spandet.errors import UsageError
@@ -28,6 +27,7 @@ from spandet.training.card import CARD, model_card
 from spandet.training.checkpoint import (
     BEFORE,
     CHECKPOINT,
+    Saved,
     check_identity,
     has_checkpoint,
     read_newest,
@@ -188,20 +188,20 @@ class _Run:
         why = "no entity of the training data has gaps, so the model gets no fragment linker"
         return [why] if needless else []
 
-    def _learn(self, saved: tuple[dict[str, Tensor], RunState] | None) -> RunState:
+    def _learn(self, saved: Saved | None) -> RunState:
         settings = self.recipe.training
         torch.manual_seed(settings.seed)
         recognizer = Recognizer.build(self.recipe.model, self.train.documents)
         engine = Engine(recognizer, settings, self.accelerator)
         state = RunState(identity=self.identity())
         if saved is not None:
-            tensors, state = saved
-            engine.learner.restore(tensors)
+            state = saved.state
+            engine.learner.restore(saved.tensors)
             engine.scaler = state.scaler
         sentences = TrainingSentences.of(recognizer, self.train.documents)
         check_model(recognizer, self.dev)
         # From here on, steps can be made: only now, something is written.
-        log = self._begin(state) if self.accelerator.is_main_process else None
+        log = self._begin(state, saved) if self.accelerator.is_main_process else None
         with log or nullcontext(), Interruption() as interruption, self.screen:
             Loop(
                 recognizer=recognizer,
@@ -216,18 +216,21 @@ class _Run:
             ).run()
         return state
 
-    def _saved(self) -> tuple[dict[str, Tensor], RunState] | None:
+    def _saved(self) -> Saved | None:
         if not has_checkpoint(self.folder):
             self.screen.note("no checkpoint had been written: starting from the beginning")
             return None
-        tensors, state = read_newest(self.folder, self.screen.note)
+        saved = read_newest(self.folder, self.screen.note)
+        state = saved.state
         check_identity(state.identity, self.identity())
         self.screen.note(f"resuming in epoch {state.epoch + 1} after step {state.step}")
-        return tensors, state
+        return saved
 
-    def _begin(self, state: RunState) -> Log:
+    def _begin(self, state: RunState, saved: Saved | None) -> Log:
         """The folder of the run, with its recipe and an open log."""
         self._write(RECIPE, self.recipe.to_toml())
+        if saved is not None:  # all processes have read it: they have met to build the model
+            saved.make_newest()
         finish_replacing(self.folder)
         wants_board = self.recipe.training.tensorboard
         return Log(self.folder, size=state.log_bytes, step=state.step, tensorboard=wants_board)

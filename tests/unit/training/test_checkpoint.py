@@ -72,8 +72,9 @@ def test_it_comes_back_bit_for_bit(tmp_path: Path) -> None:
     first, other = learner(0), learner(1)
     write_checkpoint(tmp_path / CHECKPOINT, first, state())
 
-    tensors, found = read_checkpoint(tmp_path / CHECKPOINT)
-    other.restore(tensors)
+    saved = read_checkpoint(tmp_path / CHECKPOINT)
+    other.restore(saved.tensors)
+    found = saved.state
 
     assert found == state()
     assert found.best_f1 == 0.5
@@ -183,7 +184,7 @@ def test_the_last_two_are_kept_and_both_go_in_the_end(tmp_path: Path) -> None:
     path = tmp_path / CHECKPOINT
     for step in (1, 2, 3):
         write_checkpoint(path, learner(), state(step=step))
-    assert read_checkpoint(path)[1].step == 3
-    assert read_checkpoint(tmp_path / BEFORE)[1].step == 2
+    assert read_checkpoint(path).state.step == 3
+    assert read_checkpoint(tmp_path / BEFORE).state.step == 2
     remove_checkpoint(path)
     assert list(tmp_path.iterdir()) == []

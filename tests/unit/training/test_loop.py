@@ -89,7 +89,8 @@ def test_resumed_it_is_the_run_that_was_never_stopped(tmp_path: Path, at: int) -
         broken.run()
 
     resumed = Toy(tmp_path, **values)
-    tensors, state = read_checkpoint(tmp_path / CHECKPOINT)
+    saved = read_checkpoint(tmp_path / CHECKPOINT)
+    tensors, state = saved.tensors, saved.state
     resumed.engine.learner.restore(tensors)
     resumed.loop.state = resumed.state = state
     resumed.run()
@@ -185,7 +186,8 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     ):
         toy.run()
 
-    tensors, state = read_checkpoint(tmp_path / CHECKPOINT)
+    saved = read_checkpoint(tmp_path / CHECKPOINT)
+    tensors, state = saved.tensors, saved.state
     assert state.step == 3
     assert torch.equal(tensors["model/encoder.rest.weight"], good["encoder.rest.weight"])
 
@@ -215,7 +217,8 @@ def test_asked_to_end_it_finishes_the_step(tmp_path: Path) -> None:
         toy.run()
 
     assert caught.value.signal == signal.SIGTERM
-    tensors, state = read_checkpoint(tmp_path / CHECKPOINT)
+    saved = read_checkpoint(tmp_path / CHECKPOINT)
+    tensors, state = saved.tensors, saved.state
     assert (state.epoch, state.position, state.step) == (0, 5, 5)
     assert torch.equal(tensors["model/encoder.rest.weight"], toy.encoder.rest.weight)
 
@@ -231,7 +234,7 @@ def test_asked_to_end_while_dev_is_read_it_ends_before_dev(tmp_path: Path) -> No
     toy.recognizer.predict = asked  # type: ignore[method-assign]
     with pytest.raises(TrainingInterrupted):
         toy.run()
-    _, state = read_checkpoint(tmp_path / CHECKPOINT)
+    state = read_checkpoint(tmp_path / CHECKPOINT).state
     assert (state.epoch, state.position, state.history) == (0, 6, [])
 
     again = Toy(tmp_path, epochs=1)

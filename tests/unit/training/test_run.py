@@ -130,6 +130,18 @@ def test_a_damaged_checkpoint_costs_minutes_and_not_the_run(
     assert names(out) == names(whole)
 
 
+def test_a_damaged_checkpoint_does_not_replace_the_intact_one(
+    whole: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip(stopped / CHECKPOINT)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("spandet.training.loop.Loop.run", die)
+        run(stopped, resume=True)
+    assert not (stopped / BEFORE).exists()
+    run(stopped, resume=True)
+    assert results(stopped) == results(whole)
+
+
 def test_of_two_damaged_checkpoints_both_are_named(stopped: Path) -> None:
     out = stopped
     flip(out / CHECKPOINT)
