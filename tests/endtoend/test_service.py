@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -221,10 +222,16 @@ def test_a_token_from_a_file_or_the_environment(model: Path, tmp_path: Path) -> 
         with httpx.Client(base_url=one.address, timeout=60) as client:
             assert client.get("/v1/model").status_code == 401
             assert client.get("/v1/model", headers=bearer).json()["name"] == "sure"
-            assert client.get("/healthz").status_code == 200
+            client.get("/healthz", headers={"X-Request-ID": "probe-7"}).raise_for_status()
         assert one.stop() == 0
-        statuses = [json.loads(line)["status"] for line in one.said().splitlines()]
-        assert statuses == [401, 200, 200]
+        start, *requests, stopping, stop = map(json.loads, one.said().splitlines())
+        assert [line["status"] for line in requests] == [401, 200, 200]
+        assert {line["client"] for line in requests} == {"127.0.0.1"}
+        assert requests[-1]["request_id"] == "probe-7"
+        process = {"model": "sure", "address": one.address, "pid": one.process.pid}
+        assert start.items() >= {**process, "threads": 1}.items()
+        assert stopping.items() >= {**process, "signal": "SIGTERM"}.items()
+        assert stop.items() >= {**process, "requests": 3}.items()
         assert "s3cret" not in one.said()
     with service(model, token="other") as one:  # noqa: S106 (nobody's)
         assert httpx.get(f"{one.address}v1/model", headers=bearer).status_code == 401
@@ -234,7 +241,19 @@ def test_it_is_quiet_and_warns_where_it_must(model: Path) -> None:
     with service(model) as one:
         httpx.get(f"{one.address}healthz")
         assert one.stop() == 0
-        assert one.said() == ""
+        where = rf"sure at {one.address}, pid {one.process.pid}"
+        lines = one.said().splitlines()
+        assert len(lines) == 3
+        for line, words in zip(
+            lines,
+            (
+                rf"INFO started: {where}, 1 threads",
+                rf"INFO stopping: {where}, SIGTERM",
+                rf"INFO stopped: {where}, 1 requests in \d+\.\d s",
+            ),
+            strict=True,
+        ):
+            assert re.search(rf"{words}$", line), line
     with service(model, "--host", "0.0.0.0") as one:  # noqa: S104 (that is the point)
         assert "no token is set" in one.said()
         one.process.send_signal(signal.SIGINT)

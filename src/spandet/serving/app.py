@@ -12,7 +12,6 @@ GET  /openapi.json the contract
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,6 +26,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spandet.recognizer import Recognizer
+from spandet.serving.answers import AsciiJSON
 from spandet.serving.batching import Batcher
 from spandet.serving.description import Description
 from spandet.serving.errors import ClientGoneError, ServiceError, too_large, unusable
@@ -65,16 +65,6 @@ _PROBLEMS: dict[int, str] = {
 }
 
 
-class AsciiJSON(Response):
-    """JSON in ASCII, so that every text gets through, lone surrogates included."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """The body."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
 def create_app(
     recognizer: Recognizer,
     settings: ServiceSettings | None = None,
@@ -111,7 +101,6 @@ def create_app(
             ServiceError: _service_error,
             RequestValidationError: _validation_error,
             HTTPException: _http_error,
-            Exception: _surprise,
         },
     )
     app.state.settings = settings
@@ -255,7 +244,3 @@ async def _http_error(_: Request, error: Exception) -> Response:
     return AsciiJSON(
         {"detail": str(error.detail)}, status_code=error.status_code, headers=error.headers
     )
-
-
-async def _surprise(_: Request, __: Exception) -> Response:
-    return AsciiJSON({"detail": "an error in the service; its log says more"}, status_code=500)

@@ -30,6 +30,7 @@ from spandet.serving.errors import (
     too_large,
 )
 from spandet.serving.metrics import Metrics
+from spandet.serving.request_ids import current_request_id
 from spandet.serving.settings import ServiceSettings
 from spandet.serving.work import Part, Work, parts_of
 from spandet.text import Document
@@ -57,6 +58,7 @@ class _Job:
     def __init__(self, work: Work, texts: Sequence[str], parts: Sequence[Sequence[Part]]) -> None:
         self.work = work
         self.texts = texts
+        self.request_id = current_request_id.get()
         self.items = [[_Item(self, i, part) for part in own] for i, own in enumerate(parts)]
         self.waiting = deque(item for own in self.items for item in own)
         self.missing = len(self.waiting)
@@ -279,7 +281,15 @@ class Batcher:
     def _report(self, item: _Item, error: BaseException) -> None:
         incident = uuid4().hex[:12]
         length = len(item.part.document.text)
-        _logger.error("%s: the model failed on %d characters", incident, length, exc_info=error)
+        request_id = item.job.request_id
+        _logger.error(
+            "%s: the model failed on %d characters, request %s",
+            incident,
+            length,
+            request_id,
+            exc_info=error,
+            extra={"request_id": request_id},
+        )
         item.job.fail(BrokenTextError(item.text, incident))
 
 

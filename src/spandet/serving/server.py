@@ -6,13 +6,15 @@ import asyncio
 import gc
 import json
 import logging
+import os
 import signal
 import socket
+import time
 from collections.abc import Callable
-from functools import partial
 from ipaddress import ip_address
 from types import FrameType
 
+import torch
 import uvicorn
 from fastapi import FastAPI
 
@@ -22,6 +24,11 @@ from spandet.serving.settings import ServiceSettings
 _GRACE = 2.0
 """How much longer than the work itself its last answers may take."""
 _KEEP_ALIVE = 30
+_REQUEST = ("method", "path", "status", "milliseconds", "client", "request_id")
+_PROCESS = ("model", "address", "pid", "threads", "signal", "requests", "seconds")
+_FIELDS = (*_REQUEST, *_PROCESS)
+"""What a line of the log has beside its message, where it is known."""
+_logger = logging.getLogger("spandet.process")
 
 
 class JsonLines(logging.Formatter):
@@ -34,16 +41,14 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
-        for key in ("method", "path", "status", "milliseconds"):
-            if hasattr(record, key):
-                line[key] = getattr(record, key)
+        line |= {key: vars(record)[key] for key in _FIELDS if key in vars(record)}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)
 
 
 def set_up_log(*, requests: bool, json_lines: bool) -> None:
-    """Errors and warnings on stderr, and a line per request where somebody wants it."""
+    """Start, stop, errors and warnings on stderr, and a line per request where it is wanted."""
     handler = logging.StreamHandler()
     plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if json_lines else plain)
@@ -52,6 +57,7 @@ def set_up_log(*, requests: bool, json_lines: bool) -> None:
         logger.handlers = [handler]
         logger.setLevel(logging.WARNING)
         logger.propagate = False
+    _logger.setLevel(logging.INFO)
     logging.getLogger("spandet.requests").setLevel(logging.INFO if requests else logging.WARNING)
 
 
@@ -113,19 +119,60 @@ def run(app: FastAPI, listener: socket.socket, *, ready: Callable[[], None]) -> 
     previous = {
         number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)
     }
+    life = _Life(model=app.state.description.name, address=address(listener))
+
+    def start() -> None:
+        life.log_start()
+        ready()
+
+    def stop(number: int) -> None:
+        life.log_stopping(number)
+        app.state.batcher.stop(app.state.settings.shutdown_seconds)
+
+    server = _Server(config, on_start=start, on_stop=stop)
     try:
-        stop = partial(app.state.batcher.stop, settings.shutdown_seconds)
-        _Server(config, on_start=ready, on_stop=stop).run([listener])
+        server.run([listener])
     finally:
+        if server.started:
+            life.log_stop(server.server_state.total_requests)
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+class _Life:
+    """The lines of the log about the process: it has started, is told to stop, has stopped."""
+
+    def __init__(self, *, model: str, address: str) -> None:
+        self._began = time.monotonic()
+        self._about = {"model": model, "address": address, "pid": os.getpid()}
+        self._where = f"{model} at {address}, pid {os.getpid()}"
+
+    def log_start(self) -> None:
+        threads = torch.get_num_threads()
+        more = {**self._about, "threads": threads}
+        _logger.info("started: %s, %d threads", self._where, threads, extra=more)
+
+    def log_stopping(self, number: int) -> None:
+        name = signal.Signals(number).name
+        _logger.info("stopping: %s, %s", self._where, name, extra={**self._about, "signal": name})
+
+    def log_stop(self, requests: int) -> None:
+        seconds = round(time.monotonic() - self._began, 1)
+        more = {**self._about, "requests": requests, "seconds": seconds}
+        _logger.info(
+            "stopped: %s, %d requests in %.1f s", self._where, requests, seconds, extra=more
+        )
 
 
 class _Server(uvicorn.Server):
     """A server that tells when it has started, and when it is told to stop."""
 
     def __init__(
-        self, config: uvicorn.Config, *, on_start: Callable[[], None], on_stop: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        *,
+        on_start: Callable[[], None],
+        on_stop: Callable[[int], None],
     ) -> None:
         super().__init__(config)
         self._on_start = on_start
@@ -143,7 +190,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._on_stop)
+            self._loop.call_soon_threadsafe(self._on_stop, sig)
 
 
 def _ignore(_: int, __: FrameType | None) -> None:

@@ -1,0 +1,87 @@
+"""The id that every request has: in its answer, and in the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving_toys import Watched, with_client
+from spandet.serving.request_ids import request_id_of
+from spandet.serving.server import JsonLines
+
+ENTITIES = "/v1/entities"
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=128))
+def test_a_usable_id_is_kept(sent: str) -> None:
+    assert request_id_of([(b"x-request-id", sent.encode())]) == sent
+
+
+@given(st.lists(st.binary(max_size=200), max_size=3))
+def test_every_id_is_short_and_printable(sent: list[bytes]) -> None:
+    got = request_id_of([(b"x-request-id", value) for value in sent])
+    assert 1 <= len(got) <= 128
+    assert got.isascii()
+    assert got.isprintable()
+    assert " " not in got
+    if got.encode() not in sent:
+        assert got != request_id_of([])
+
+
+def test_every_answer_has_the_id_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        huge = b"x" * 1000
+        json_type = {"Content-Type": "application/json"}
+        for number, (method, path, content, status) in enumerate(
+            [
+                ("GET", "/healthz", b"", 200),
+                ("GET", "/", b"", 200),
+                ("GET", "/nothing", b"", 404),
+                ("PUT", ENTITIES, b"", 405),
+                ("POST", ENTITIES, huge, 413),
+                ("POST", ENTITIES, b"{", 422),
+                ("POST", ENTITIES, b'{"text": "poison"}', 500),
+                ("GET", "/v1/model", b"", 500),
+            ]
+        ):
+            if path == "/v1/model":  # an error that nobody foresaw
+                client._transport.app.state.recognizer = None  # type: ignore[attr-defined]
+            name = f"me-{number}"
+            sent = json_type | {"X-Request-ID": name}
+            answer = await client.request(method, path, content=content, headers=sent)
+            assert (answer.status_code, answer.headers["X-Request-ID"]) == (status, name)
+            record = next(x for x in caplog.records if x.name == "spandet.requests")
+            assert name in record.getMessage()
+            assert json.loads(JsonLines().format(record))["request_id"] == name
+            failures = [x for x in caplog.records if x.levelno == logging.ERROR]
+            assert len(failures) == (status == 500)
+            assert all(vars(x)["request_id"] == name and x.exc_info for x in failures)
+            caplog.clear()
+
+    with caplog.at_level(logging.INFO, logger="spandet"):
+        with_client(story, Watched(), max_body_bytes=100)
+
+
+def test_without_an_id_one_is_made() -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        made = {(await client.get("/healthz")).headers["X-Request-ID"] for _ in range(3)}
+        assert len(made) == 3
+        odd = await client.get("/healthz", headers={"X-Request-ID": "a b"})
+        assert odd.headers["X-Request-ID"] != "a b"
+
+    with_client(story)
+
+
+def test_the_log_has_the_address_of_the_client(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        await client.get("/healthz")
+
+    with caplog.at_level(logging.INFO, logger="spandet.requests"):
+        with_client(story)
+    (record,) = caplog.records
+    assert json.loads(JsonLines().format(record))["client"] == "127.0.0.1"
