@@ -138,7 +138,7 @@ def leave(address: str, chance: random.Random) -> None:
     """Say something that is no HTTP, or only half of it, and go."""
     place = urlsplit(address)
     body = json.dumps({"text": SENTENCE * 20}).encode()
-    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     whole = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     lines = [
         whole,

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import httpx
 import torch
+import uvicorn
 from fastapi import FastAPI
 
 from spandet import generate
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.serving import ServiceSettings, create_app
+from spandet.serving.server import configuration, listen, networks
 from spandet.text import Document
 
 T = TypeVar("T")
@@ -114,6 +117,27 @@ def with_client(
             return await story(client)
 
     return asyncio.run(run())
+
+
+@contextmanager
+def served(
+    recognizer: Recognizer | None = None, *, proxies: Sequence[str] = (), **settings: Any
+) -> Iterator[int]:
+    """The port of a service with these settings on this machine, in a thread of this process."""
+    app = create_app(recognizer or sure_recognizer(), ServiceSettings(**settings))
+    server = uvicorn.Server(configuration(app, proxies=networks(proxies)))
+    with listen("127.0.0.1", 0) as listener:
+        port: int = listener.getsockname()[1]
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive(), "the server did not start"
+                time.sleep(0.01)
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
 
 
 async def until(holds: Callable[[], bool], *, seconds: float = 20) -> None:

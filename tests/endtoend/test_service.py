@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_who_hangs_up_is_not_worked_for(running: Service) -> None:
         return float(next(x for x in lines if x.startswith("spandet_characters_total")).split()[1])
 
     body = json.dumps({"text": " ".join(sentences(300)) * 2}).encode()
-    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {ENTITIES} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with httpx.Client(base_url=running.address, timeout=60) as client:
         before = counted(client)
         with socket.create_connection(("127.0.0.1", running.port)) as leaving:
@@ -122,6 +123,21 @@ def test_who_hangs_up_is_not_worked_for(running: Service) -> None:
         else:
             pytest.fail("the text is still in the queue")
         assert counted(client) - before < len(body) / 2
+
+
+def test_a_thousand_idle_sockets_do_not_make_it_look_ill(running: Service) -> None:
+    with ExitStack() as stack:
+        for number in range(1000):
+            idle = stack.enter_context(socket.create_connection(("127.0.0.1", running.port)))
+            with suppress(ConnectionError):  # closed for a later one already
+                idle.sendall(b"GET /healthz HTTP/1.1\r\nHo" if number % 2 else b"")
+        began = time.monotonic()
+        assert httpx.get(f"{running.address}healthz").status_code == 200
+        with httpx.Client(base_url=running.address, timeout=60) as client:
+            asked(client, "Still there.")
+        assert time.monotonic() - began < 5  # a busy machine; milliseconds on an idle one
+    evil = {"Host": "evil.example"}
+    assert httpx.get(f"{running.address}v1/model", headers=evil).status_code == 421
 
 
 def test_told_to_stop_it_answers_what_it_has_accepted(model: Path) -> None:
@@ -255,6 +271,8 @@ def test_it_is_quiet_and_warns_where_it_must(model: Path) -> None:
         ):
             assert re.search(rf"{words}$", line), line
     with service(model, "--host", "0.0.0.0") as one:  # noqa: S104 (that is the point)
+        anybody = {"Host": "spandet.default.svc"}
+        assert httpx.get(f"http://127.0.0.1:{one.port}/v1/model", headers=anybody).is_success
         assert "no token is set" in one.said()
         one.process.send_signal(signal.SIGINT)
         assert one.process.wait(60) == 0

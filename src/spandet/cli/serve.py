@@ -42,6 +42,40 @@ MaxBatchTexts = Annotated[
 MaxConnections = Annotated[
     int, typer.Option("--max-connections", min=0, help="Most open connections; 0: any number.")
 ]
+MaxConnectionsPerClient = Annotated[
+    int,
+    typer.Option(
+        "--max-connections-per-client",
+        min=0,
+        help="Most open connections of one address; 0: any number.",
+    ),
+]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="Another name that the service is reached by; * for any. Can be repeated.",
+    ),
+]
+TrustedProxies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        help="A proxy whose X-Forwarded-For is believed; a network too. Can be repeated.",
+    ),
+]
+HeaderTimeout = Annotated[
+    float,
+    typer.Option("--header-timeout", min=0.001, help="Seconds for a request's headers to arrive."),
+]
+BodyTimeout = Annotated[
+    float, typer.Option("--body-timeout", min=0.001, help="Seconds for a request's body to arrive.")
+]
+SendTimeout = Annotated[
+    float, typer.Option("--send-timeout", min=0.001, help="Seconds for a client to read an answer.")
+]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0.001, help="Seconds that a request may take.")
 ]
@@ -69,6 +103,12 @@ def serve_command(
     max_queue_chars: MaxQueueChars = 2_000_000,
     max_batch_texts: MaxBatchTexts = 32,
     max_connections: MaxConnections = 512,
+    max_connections_per_client: MaxConnectionsPerClient = 256,
+    allow_host: AllowHosts = None,
+    trusted_proxy: TrustedProxies = None,
+    header_timeout: HeaderTimeout = 10.0,
+    body_timeout: BodyTimeout = 20.0,
+    send_timeout: SendTimeout = 60.0,
     timeout: Timeout = 60.0,
     shutdown_timeout: ShutdownTimeout = 30.0,
     threads: Threads = None,
@@ -82,7 +122,7 @@ def serve_command(
     finishes what was accepted. docs/serving.md has the requests and answers.
     """
     token = _token(token_file)
-    from spandet.serving import Description, ServiceSettings, create_app, server
+    from spandet.serving import AllowedHosts, Description, ServiceSettings, create_app, server
 
     settings = ServiceSettings(
         max_body_bytes=max_body_bytes,
@@ -93,9 +133,15 @@ def serve_command(
         max_queue_chars=max_queue_chars,
         max_batch_texts=max_batch_texts,
         max_connections=max_connections,
+        max_connections_per_client=max_connections_per_client,
+        header_seconds=header_timeout,
+        body_seconds=body_timeout,
+        send_seconds=send_timeout,
         timeout_seconds=timeout,
         shutdown_seconds=shutdown_timeout,
     )
+    hosts = AllowedHosts.when_listening_on(host, allow_host or ())
+    proxies = server.networks(trusted_proxy or ())
     listener = server.listen(host, port)
     if token is None and not server.is_loopback(host):
         note(f"warning: anybody who reaches {host} may use this service: no token is set")
@@ -111,9 +157,9 @@ def serve_command(
     recognizer("Is everything there that the first request will need?")
     server.set_up_log(requests=log_requests, json_lines=log_json)
     description = Description.of_folder(folder)
-    app = create_app(recognizer, settings, description=description, token=token)
+    app = create_app(recognizer, settings, description=description, token=token, hosts=hosts)
     where = f"{description.name} is served at {server.address(listener)}"
-    server.run(app, listener, ready=lambda: typer.echo(where))
+    server.run(app, listener, ready=lambda: typer.echo(where), proxies=proxies)
 
 
 def _token(file: Path | None) -> str | None:

@@ -26,10 +26,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spandet.recognizer import Recognizer
+from spandet.serving.admission import Admission
 from spandet.serving.answers import AsciiJSON
 from spandet.serving.batching import Batcher
 from spandet.serving.description import Description
 from spandet.serving.errors import ClientGoneError, ServiceError, too_large, unusable
+from spandet.serving.hosts import AllowedHosts
 from spandet.serving.limits import GuardedRoute
 from spandet.serving.metrics import CONTENT_TYPE, Metrics
 from spandet.serving.observing import Observed
@@ -60,7 +62,7 @@ _PROBLEMS: dict[int, str] = {
     422: "Not what the service understands; `errors` says where",
     429: "Too much is waiting; try again after `Retry-After` seconds",
     500: "The model failed on a text; the service's log says more under `id`",
-    503: "The service is stopping",
+    503: "The service is stopping, or too many connections are open",
     504: "No answer in time",
 }
 
@@ -71,6 +73,7 @@ def create_app(
     *,
     description: Description | None = None,
     token: str | None = None,
+    hosts: AllowedHosts | None = None,
 ) -> FastAPI:
     """A service for one model.
 
@@ -79,6 +82,7 @@ def create_app(
         settings: What is allowed.
         description: What to tell about the model.
         token: Who asks must send it as a bearer token; None: anybody may ask.
+        hosts: What a request's Host header may say; None: anything.
     """
     settings = settings or ServiceSettings()
     metrics = Metrics()
@@ -114,6 +118,7 @@ def create_app(
         app.include_router(router)
         paths |= {route.path for route in router.routes if isinstance(route, APIRoute)}
     app.add_middleware(Tidied)
+    app.add_middleware(Admission, hosts=hosts)
     app.add_middleware(Observed, metrics=metrics, paths=paths)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app
@@ -137,12 +142,16 @@ def _open_routes() -> APIRouter:
         """Is the service there? Needs no token."""
         return AsciiJSON({"status": "ok"})
 
+    router.add_api_route("/healthz", healthz, methods=["HEAD"], include_in_schema=False)
+
     return router
 
 
 def _guarded_routes(*, with_token: bool) -> APIRouter:
     dependencies = [Security(HTTPBearer(auto_error=False))] if with_token else []
-    denied = {401: "A bearer token is needed"} if with_token else {}
+    denied = {421: "The Host header names a host that is not allowed"}
+    if with_token:
+        denied[401] = "A bearer token is needed"
     router = APIRouter(
         route_class=GuardedRoute, dependencies=dependencies, responses=_documented(denied)
     )

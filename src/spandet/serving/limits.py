@@ -34,7 +34,9 @@ class LimitedRequest(Request):
                     self._body = await self._read(settings.max_body_bytes)
             except TimeoutError:
                 detail = f"the request did not arrive within {settings.body_seconds:g} s"
-                raise ServiceError(detail, status=HTTPStatus.REQUEST_TIMEOUT) from None
+                raise ServiceError(
+                    detail, status=HTTPStatus.REQUEST_TIMEOUT, headers={"Connection": "close"}
+                ) from None
             except ClientDisconnect:
                 raise ClientGoneError from None
         return self._body

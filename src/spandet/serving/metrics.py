@@ -41,6 +41,13 @@ class Metrics:
         self._queue_characters = Gauge(
             "spandet_queue_characters", "Characters that wait or are worked on", registry=own
         )
+        self._connections = Gauge("spandet_connections", "Open connections", registry=own)
+        self._closed = Counter(
+            "spandet_connections_closed",
+            "Connections closed by the service: header timeout, send timeout, limit",
+            ["reason"],
+            registry=own,
+        )
 
     def request(self, path: str, status: int, seconds: float) -> None:
         """A request has had its answer."""
@@ -58,6 +65,14 @@ class Metrics:
         """So much is waiting or being worked on now."""
         self._queue_texts.set(texts)
         self._queue_characters.set(characters)
+
+    def connections(self, count: int) -> None:
+        """So many connections are open now."""
+        self._connections.set(count)
+
+    def closed(self, reason: str) -> None:
+        """The service has closed a connection that a client would have kept."""
+        self._closed.labels(reason).inc()
 
     def exposition(self) -> bytes:
         """All of it in Prometheus's text format."""

@@ -10,8 +10,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
-from ipaddress import ip_address
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address, ip_network
 from types import FrameType
 
 import torch
@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from spandet.errors import UsageError
+from spandet.serving.connections import Connections, Network, connection_class
 from spandet.serving.settings import ServiceSettings
 
 _GRACE = 2.0
@@ -86,32 +87,64 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def networks(texts: Sequence[str]) -> list[Network]:
+    """The addresses and networks of proxies.
+
+    Raises:
+        UsageError: something is neither.
+    """
+    try:
+        return [ip_network(text) for text in texts]
+    except ValueError as error:
+        raise UsageError(f"--trusted-proxy: {error}; expected 10.0.0.7 or 10.0.0.0/8") from None
+
+
 def address(listener: socket.socket) -> str:
     """What to type into a browser."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def run(app: FastAPI, listener: socket.socket, *, ready: Callable[[], None]) -> None:
+def configuration(app: FastAPI, *, proxies: Sequence[Network] = ()) -> uvicorn.Config:
+    """How uvicorn runs the service.
+
+    Args:
+        app: What `create_app` made.
+        proxies: Whose X-Forwarded-For tells the address of the client.
+    """
+    settings: ServiceSettings = app.state.settings
+    connections = Connections(settings, app.state.metrics, proxies=proxies)
+    return uvicorn.Config(
+        app,
+        http=connection_class(connections),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=[str(proxy) for proxy in proxies],
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.shutdown_seconds + _GRACE) + 1,
+    )
+
+
+def run(
+    app: FastAPI,
+    listener: socket.socket,
+    *,
+    ready: Callable[[], None],
+    proxies: Sequence[Network] = (),
+) -> None:
     """Serve until SIGTERM or Ctrl+C; then finish what was accepted.
 
     Args:
         app: What `create_app` made.
         listener: Where to listen.
         ready: Called when requests are answered and signals are heard.
+        proxies: Whose X-Forwarded-For tells the address of the client.
     """
-    settings: ServiceSettings = app.state.settings
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        ws="none",
-        limit_concurrency=settings.max_connections or None,
-        timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=int(settings.shutdown_seconds + _GRACE) + 1,
-    )
+    config = configuration(app, proxies=proxies)
     # The model stays; looking through it again for garbage would make large requests slow.
     gc.collect()
     gc.freeze()

@@ -36,9 +36,16 @@ class ServiceSettings(Settings):
     """How long the first text of a batch waits for company."""
     timeout_seconds: Seconds = 60.0
     """Who waits longer gets a 504, and what has not begun is dropped."""
+    header_seconds: Seconds = 10.0
+    """A request line and headers that take longer to arrive are given up (408)."""
     body_seconds: Seconds = 20.0
-    """A request that takes longer to arrive is given up (408)."""
+    """A body that takes longer to arrive is given up (408)."""
+    send_seconds: Seconds = 60.0
+    """A client that takes longer to read an answer is disconnected."""
     shutdown_seconds: Seconds = 30.0
     """How long a service that is told to stop works on what it has accepted."""
     max_connections: Natural = 512
-    """Open connections; further ones are turned away (503)."""
+    """Open connections; 0: any number. For a new one beyond, the one that has waited longest for
+    its client is closed; where none waits for its client, the new one is turned away (503)."""
+    max_connections_per_client: Natural = 256
+    """The same for the connections of one address, so that no single client can use up all."""

@@ -137,9 +137,12 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
     fields = {
         "timeout": "timeout_seconds",
         "shutdown_timeout": "shutdown_seconds",
+        "header_timeout": "header_seconds",
+        "body_timeout": "body_seconds",
+        "send_timeout": "send_seconds",
         **{name: name for name in given if name.startswith("max_")},
     }
-    assert len(fields) == 10
+    assert len(fields) == 14
     own = ServiceSettings()
     for option, field in fields.items():
         assert given[option].default == getattr(own, field), option

@@ -1,0 +1,88 @@
+"""The Host header: a service answers only to names that it is known by.
+
+A page of a hostile site can make its own name point to this machine and then read what the service
+answers to the visitor's browser (DNS rebinding). The browser still sends the hostile name as Host.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from spandet.errors import UsageError
+
+ANY = "*"
+
+_HEADER = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]*)?")
+
+
+class AllowedHosts:
+    """The names that a Host header may have; its port does not matter.
+
+    IP addresses are always allowed: nobody can make an address point elsewhere.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Allow some names.
+
+        Args:
+            names: Host names without ports; `*` allows every name.
+
+        Raises:
+            UsageError: something is neither a host name nor `*`.
+        """
+        for name in names:
+            if name != ANY and _host_name(name) != name.lower():
+                raise UsageError(
+                    f"--allow-host {name}: expected a host name without port, or {ANY}"
+                )
+        self._names = frozenset(map(str.lower, names))
+
+    @classmethod
+    def when_listening_on(cls, host: str, more: Sequence[str] = ()) -> AllowedHosts:
+        """What a service is known by that listens there.
+
+        A service that listens on every network (0.0.0.0, ::) is reached by names that it cannot
+        know, such as those of containers: every name is allowed, unless some are given.
+
+        Args:
+            host: Where the service listens.
+            more: Names that the user allows.
+        """
+        if _is_wildcard(host) and not more:
+            return cls([ANY])
+        own = {name for name in (host, socket.gethostname()) if _host_name(name) == name.lower()}
+        return cls(["localhost", *sorted(own), *more])
+
+    @property
+    def any(self) -> bool:
+        """Is every name allowed?"""
+        return ANY in self._names
+
+    def __contains__(self, header: str) -> bool:
+        if self.any:
+            return True
+        name = _host_name(header)
+        return name is not None and (
+            name in self._names or name.endswith(".localhost") or _is_address(name)
+        )
+
+
+def _host_name(header: str) -> str | None:
+    """The name or address in a Host header, in lower case; None if it is not well formed."""
+    found = _HEADER.fullmatch(header)
+    return (found["address"] or found["name"]).lower().removesuffix(".") if found else None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_wildcard(host: str) -> bool:
+    return _is_address(host) and ip_address(host).is_unspecified
