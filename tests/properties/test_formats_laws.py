@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from spandet.errors import FormatError
 from spandet.formats import FORMATS, read, write
+from spandet.formats.jsonl import record_of
 from spandet.text import Document, WordRow
 from strategies import raw_documents, word_rows, worded_documents
 
@@ -68,6 +70,26 @@ def test_tokens_formats_keep_words_entities_and_documents(
 def test_word_spans_survive_the_way_over_characters(row: WordRow) -> None:
     (back,) = Document.from_rows([row]).rows()
     assert (back.words, list(back.entities), back.tags) == (row.words, list(row.entities), row.tags)
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(-1, 12), st.integers(-1, 12)), max_size=4), max_size=3)
+)
+def test_words_in_any_order_are_refused_or_read_back_as_they_were(
+    words: list[list[tuple[int, int]]],
+) -> None:
+    """One bad record is passed over, and no other."""
+    good = {"text": "IL-2 gene ab", "entities": []}
+    record = good | {"sentences": [{"words": [list(pair) for pair in own]} for own in words]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "words.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in (good, record, good)))
+        corpus = read(path, skip_bad=True)
+        back = [record_of(document) for document in corpus]
+    flat = [place for own in words for pair in own for place in pair]
+    right = all(0 <= a < b <= 12 for own in words for a, b in own) and flat == sorted(flat)
+    assert back == ([good, record, good] if right else [good, good])
+    assert corpus.skips == (not right)
 
 
 @pytest.mark.parametrize("name", READABLE)

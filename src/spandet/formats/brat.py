@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from spandet.errors import FormatError, UsageError
@@ -116,6 +117,9 @@ class _Annotation:
             raise FormatError(
                 f"the text at {offsets} is {shown(stands)}, but the line says {shown(said)}"
             )
+        for left, right in pairwise(sorted(pieces)):
+            if right.start < left.end:
+                raise FormatError(f"fragments of {name} overlap, expected fragments apart")
         self.entities[name] = Entity.from_fragments(pieces, label)
 
 

@@ -10,6 +10,7 @@ without them the text is split when somebody asks for its sentences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from operator import add
 from typing import Any
 
@@ -17,6 +18,7 @@ from spandet.errors import FormatError
 from spandet.formats.records import (
     Record,
     a_span,
+    check_words,
     field,
     items,
     read_json_lines,
@@ -50,16 +52,22 @@ def document_of(record: Record) -> Document:
     own = None
     if record.get("sentences") is not None:
         own = tuple(items(record, "sentences", "sentence", lambda item: _sentence(item, text)))
+        check_words(own)
     id_ = field(record, "id", str, None)
     return Document(text, tuple(entities), id_, field(record, "metadata", dict, {}), own)
 
 
 def record_of(document: Document) -> dict[str, Any]:
-    """The native record of a document: what a reader needs to rebuild it, and nothing empty."""
+    """The native record of a document: what a reader needs to rebuild it, and nothing empty.
+
+    Raises:
+        FormatError: its own words overlap or are not in order; nobody could read it back.
+    """
     record: dict[str, Any] = {} if document.id is None else {"id": document.id}
     record["text"] = document.text
     record["entities"] = [plain_entity(entity) for entity in document.entities]
     if document.own_sentences is not None:
+        check_words(document.own_sentences)
         record["sentences"] = [_sentence_record(sentence) for sentence in document.own_sentences]
     if document.metadata:
         record["metadata"] = dict(document.metadata)
@@ -74,6 +82,10 @@ def _entity(item: Record, length: int) -> Entity[CharSpan]:
     if not pieces:
         return Entity(span, label, score)
     fragments = [a_span(CharSpan, *_pair(pair, "fragments"), length) for pair in pieces]
+    for number, (left, right) in enumerate(pairwise(fragments), start=1):
+        if right.start <= left.end:
+            found = f"fragment {number} starts at {right.start}"
+            raise FormatError(f"{found}, expected after the end {left.end} of the one before")
     entity = Entity.from_fragments(fragments, label, score)
     if entity.span != span:
         raise FormatError(

@@ -25,6 +25,7 @@ from spandet.formats.annotation_tools import (
 )
 from spandet.formats.records import (
     Record,
+    check_words,
     field,
     items,
     objects,
@@ -102,6 +103,7 @@ def _record(document: Document) -> dict[str, Any]:
     record = id_field(document) | {"text": document.text}
     spans = [_span_record(entity) for entity in document.entities]
     if document.own_sentences is not None:
+        check_words(document.own_sentences)
         tokens = _tokens(document.own_sentences, document.text)
         _add_token_numbers(spans, tokens)
         record["tokens"] = tokens

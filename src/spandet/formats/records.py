@@ -8,7 +8,8 @@ from typing import Any, TextIO, TypeVar
 
 from spandet.errors import FormatError
 from spandet.formats.source import Parsed, Source
-from spandet.text import CharSpan, Document, WordSpan
+from spandet.text import CharSpan, Document, Sentence, WordSpan
+from spandet.text.sentence import misplaced_word
 
 T = TypeVar("T")
 SpanT = TypeVar("SpanT", CharSpan, WordSpan)
@@ -125,6 +126,12 @@ def a_span(kind: type[SpanT], start: int, end: int, length: int) -> SpanT:
 def span_field(record: Record, kind: type[SpanT], length: int) -> SpanT:
     """The span that `start` and `end` of a record name."""
     return a_span(kind, field(record, "start", int), field(record, "end", int), length)
+
+
+def check_words(sentences: Iterable[Sentence]) -> None:
+    """Refuse words that overlap or are not in the order of the text."""
+    if fault := misplaced_word(sentences):
+        raise FormatError(fault)
 
 
 def shown(value: Any, most: int = 40) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import add, le
 from typing import Any
 
 from spandet.text.spans import CharSpan, WordSpan
@@ -56,3 +58,21 @@ class Sentence:
             first += 1
         end = bisect_left(self.starts, span.end)
         return WordSpan(first, end) if first < end else None
+
+
+def misplaced_word(sentences: Iterable[Sentence]) -> str | None:
+    """What is wrong with the first word that starts before the end of the one before it, if any."""
+    end = 0
+    for number, sentence in enumerate(sentences):
+        if not sentence.words:
+            continue
+        ends = list(map(add, sentence.starts, map(len, sentence.words)))
+        if sentence.starts[0] < end or not all(map(le, ends, islice(sentence.starts, 1, None))):
+            before = [end, *ends]
+            word = next(i for i, start in enumerate(sentence.starts) if start < before[i])
+            return (
+                f"word {word} of sentence {number} starts at {sentence.starts[word]}, "
+                f"before the end {before[word]} of the one before"
+            )
+        end = ends[-1]
+    return None

@@ -81,6 +81,7 @@ def test_a_folder_is_all_its_documents_by_name(tmp_path: Path) -> None:
         ("T1\tX 0 4;\tIL-2", ":1: found "),
         (f"T1\tX 0 {'9' * 5000}\tIL-2", ":1: found "),
         ("T1\tX 0 4\tIL-2\nT1\tX 0 4\tIL-2", ":2: T1 occurs twice, expected a name of its own"),
+        ("T1\tX 0 4;2 4\tIL-2 -2", ":1: fragments of T1 overlap, expected fragments apart"),
         ("X1\tX 0 4\tIL-2", ':1: found "X1\\tX 0 4\\tIL-2", expected a line that begins with T'),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from spandet.errors import FormatError, UsageError
 from spandet.formats import read, write
-from spandet.text import CharSpan, Document, Entity
+from spandet.text import CharSpan, Document, Entity, Sentence
 
 
 def written(path: Path, *records: Any) -> Path:
@@ -97,6 +97,33 @@ GOOD = {"text": "IL-2 gene", "entities": []}
             GOOD | {"sentences": [{"words": [[0, 4, 5]]}]},
             r"sentence 0: words holds \[0, 4, 5\], expected \[start, end\]",
         ),
+        (
+            GOOD | {"sentences": [{"words": [[5, 9], [0, 4]]}]},
+            "word 1 of sentence 0 starts at 0, before the end 9 of the one before",
+        ),
+        (
+            GOOD | {"sentences": [{"words": [[0, 4], [3, 9]]}]},
+            "word 1 of sentence 0 starts at 3, before the end 4 of the one before",
+        ),
+        (
+            GOOD | {"sentences": [{"words": [[5, 9]]}, {"words": []}, {"words": [[0, 4]]}]},
+            "word 0 of sentence 2 starts at 0, before the end 9 of the one before",
+        ),
+        (
+            GOOD
+            | {"entities": [{"start": 0, "end": 9, "label": "X", "fragments": [[0, 5], [4, 9]]}]},
+            "entity 0: fragment 1 starts at 4, expected after the end 5 of the one before",
+        ),
+        (
+            GOOD
+            | {"entities": [{"start": 0, "end": 9, "label": "X", "fragments": [[5, 9], [0, 4]]}]},
+            "entity 0: fragment 1 starts at 0, expected after the end 9 of the one before",
+        ),
+        (
+            GOOD
+            | {"entities": [{"start": 0, "end": 9, "label": "X", "fragments": [[0, 4], [4, 9]]}]},
+            "entity 0: fragment 1 starts at 4, expected after the end 4 of the one before",
+        ),
     ],
 )
 def test_a_bad_native_record_names_line_and_field(
@@ -105,6 +132,14 @@ def test_a_bad_native_record_names_line_and_field(
     path = written(tmp_path / "dev.jsonl", GOOD, record)
     with pytest.raises(FormatError, match=rf"dev\.jsonl:2: {message}$"):
         list(read(path, "jsonl"))
+
+
+@pytest.mark.parametrize("name", ["jsonl", "prodigy"])
+def test_words_that_could_not_be_read_back_are_not_written(tmp_path: Path, name: str) -> None:
+    bad = Document("a b", own_sentences=(Sentence(("b",), (2,)), Sentence(("a",), (0,))))
+    with pytest.raises(FormatError, match="document 0: word 0 of sentence 1 starts at 0, before"):
+        write([bad], tmp_path / "bad.jsonl", name)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
