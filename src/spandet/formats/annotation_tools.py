@@ -8,6 +8,7 @@ from typing import Any
 
 from spandet.errors import FormatError
 from spandet.formats.records import Record, shown
+from spandet.formats.unread import check_fields
 from spandet.text import CharSpan, Document, Entity
 
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -31,7 +32,12 @@ def id_field(document: Document) -> dict[str, Any]:
 
 
 def further_fields(record: Record, own: Collection[str]) -> dict[str, Any]:
-    """The fields that the format does not know: the document's metadata."""
+    """The fields that the format does not know: the document's metadata.
+
+    Raises:
+        FormatError: one of them holds entities.
+    """
+    check_fields(record, own)
     return {name: value for name, value in record.items() if name not in own}
 
 
@@ -39,8 +45,9 @@ def as_fields(metadata: Mapping[str, Any], own: Collection[str]) -> dict[str, An
     """Metadata as fields beside the format's own ones.
 
     Raises:
-        FormatError: a name would be taken for a field of the format.
+        FormatError: a name would be taken for a field of the format, or a value for annotation.
     """
+    check_fields(metadata, own)
     for name in metadata:
         if name in own:
             raise FormatError(f"the metadata {shown(name)} has the name of a field of this format")

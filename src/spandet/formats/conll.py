@@ -8,9 +8,9 @@
 
 Entities begin and end by their tags (see tag_schemes), so that no offset says "end". Columns are
 separated by tabs or spaces; with three or more, the second is the part of speech, and what stands
-between it and the tag is not read. The sentences between two -DOCSTART- lines are one document;
-before the first, and in a file that has none, each sentence is a document of its own, because
-nothing says that two of them belong together.
+between it and the tag is not read: a layer of entity tags there is an error. The sentences between
+two -DOCSTART- lines are one document; before the first, and in a file that has none, each sentence
+is a document of its own, because nothing says that two of them belong together.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from spandet.formats.gathering import Rows
 from spandet.formats.source import Parsed, Source
 from spandet.formats.tag_schemes import SCHEMES, Scheme, decode, encode, layers
 from spandet.formats.target import Target
+from spandet.formats.unread import check_columns
 from spandet.text import Document, WordRow
 
 _BORDER = "-DOCSTART-"
@@ -96,6 +97,7 @@ def _row(block: Block) -> WordRow:
     words = columns[0]
     if "" in words:
         raise block.error(words.index(""), "the word is empty, expected one before the first tab")
+    check_columns(block, words, columns, read=(0, len(columns) - 1))
     return WordRow(words, decode(columns[-1], block.error), columns[1] if len(columns) > 2 else ())
 
 

@@ -21,9 +21,10 @@ from spandet.formats.columns import Block, need_columns, sentences
 from spandet.formats.gathering import Rows
 from spandet.formats.records import shown
 from spandet.formats.source import Parsed, Source
+from spandet.formats.unread import check_columns
 from spandet.text import Document, Entity, WordRow, WordSpan
 
-_WORD, _TAG, _NAMES = 3, 4, 10
+_WORD, _TAG, _SPEAKER, _NAMES = 3, 4, 9, 10
 _BEGIN = re.compile(r"#begin document \((.+)\);?(?: part ([0-9]+))?\s*")
 _END = re.compile(r"#end document\s*")
 # Openings, a star for the word, closings; one of star and closing may be missing.
@@ -74,6 +75,7 @@ def _row(block: Block) -> WordRow:
     words = columns[_WORD]
     if "" in words:
         raise block.error(words.index(""), "the word is empty, expected one in the fourth column")
+    check_columns(block, words, columns, read=(_WORD, _SPEAKER, _NAMES))
     return WordRow(words, _entities(columns[_NAMES], block), columns[_TAG])
 
 

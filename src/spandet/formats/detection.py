@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spandet.errors import UsageError
-from spandet.formats.corpus import Format, has_suffix
+from spandet.formats.corpus import Format, files_of, has_suffix
 from spandet.formats.source import STDIN, Source
 from spandet.formats.target import STDOUT, Target
 
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)|[\[{]|[\]}]')
 _TAG = re.compile(r"<([A-Za-z_][\w.-]*)")
+_TAGGED_LINE = re.compile(r"\S.*[ \t](?:O|[BIESMLU]-\S+)[ \t\r]*")
+_TAGGED_LINES = 3, 50
+"""So many lines that end in a tag, and only such, are columns; so many are looked at."""
+_PLAIN = "text"
 
 
 def first_keys(head: str) -> set[str]:
@@ -45,6 +49,8 @@ def detect_reader(formats: Mapping[str, Format], source: Source) -> str:
     if len(names) > 1:
         head = "" if Path(source.path).is_dir() else source.head()
         names = [name for name in names if _knows(readable[name], head)]
+    if names == [_PLAIN]:
+        _refuse_annotation(readable, source)
     if len(names) == 1:
         return names[0]
     raise UsageError(
@@ -76,7 +82,7 @@ def _by_suffix(formats: Mapping[str, Format], source: Source) -> list[str]:
     files = (path.name for path in folder.rglob("*") if path.is_file())
     inside = {name for file in files for name in _by_name(formats, file)}
     # A text beside its annotation is the annotation's, not a document of its own.
-    return sorted(inside - {"text"} or inside)
+    return sorted(inside - {_PLAIN} or inside)
 
 
 def _by_name(formats: Mapping[str, Format], path: str) -> list[str]:
@@ -92,3 +98,25 @@ def _by_name(formats: Mapping[str, Format], path: str) -> list[str]:
 
 def _knows(row: Format, head: str) -> bool:
     return row.knows is not None and row.knows(head)
+
+
+def _refuse_annotation(formats: Mapping[str, Format], source: Source) -> None:
+    """A corpus in a file that is only called like plain text would have no entities."""
+    head = files_of(source, formats[_PLAIN])[0].head()
+    marked = head.lstrip("\ufeff \t\r\n").startswith(("{", "[", "<", "#begin document"))
+    if not marked and not _has_tags(head):
+        return
+    for name, row in formats.items():
+        if _knows(row, head):
+            raise UsageError(
+                f"{source.name} is called like plain text and looks like {name}: "
+                f"say it with --from {name} or --from {_PLAIN}"
+            )
+
+
+def _has_tags(head: str) -> bool:
+    """Does every line end in a tag, but for comments and marks of documents?"""
+    fewest, most = _TAGGED_LINES
+    lines = head.split("\n")[:-1][:most]  # the last one may be cut
+    words = [line for line in lines if line.strip() and not line.startswith(("#", "-DOCSTART-"))]
+    return len(words) >= fewest and all(map(_TAGGED_LINE.fullmatch, words))

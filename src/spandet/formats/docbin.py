@@ -48,13 +48,19 @@ def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
         data = stream.read(MOST_BYTES + 1)
     _check_size(data, source)
     docs = _unpacked(data, source)
+    found, others = False, set[str]()
     for number, doc in enumerate(docs):
         try:
-            yield _document(doc, spans_key)
+            document = _document(doc, spans_key)
+            found = found or bool(document.entities)
+            others.update(_filled(doc))
+            yield document
         except FormatError as error:
             yield error.at(f"{source.name}: document {number}")
         except Exception as error:  # noqa: BLE001 (see _damage)
             yield _damage(error).at(f"{source.name}: document {number}")
+    if others and not found:
+        raise FormatError(f"no spans are called {spans_key!r}, {_expected(others)}", source.name)
 
 
 def write(documents: Iterable[Document], target: Target, *, spans_key: str = "sc") -> None:
@@ -145,11 +151,18 @@ def _spans_and_scores(doc: Doc, key: str) -> tuple[list[Span], list[Any]]:
         return ents, [None] * len(ents)
     others = [*doc.spans, *([_ENTS] if ents else [])]
     if others:
-        raise FormatError(
-            f"no spans are called {key!r}, expected one of its own as spans_key: "
-            f"{', '.join(map(repr, others))}"
-        )
+        raise FormatError(f"no spans are called {key!r}, {_expected(others)}")
     return [], []
+
+
+def _filled(doc: Doc) -> list[str]:
+    """The keys of all spans that there are."""
+    groups = [key for key, group in doc.spans.items() if len(group)]
+    return [*groups, _ENTS] if doc.ents else groups
+
+
+def _expected(keys: Iterable[str]) -> str:
+    return f"expected one of its own as spans_key: {', '.join(map(repr, keys))}"
 
 
 def sentences_of(doc: Doc) -> Iterator[Sentence]:

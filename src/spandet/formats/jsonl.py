@@ -30,8 +30,11 @@ from spandet.formats.records import (
 )
 from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
+from spandet.formats.unread import check_fields
 from spandet.text import CharSpan, Document, Entity, Sentence
 from spandet.text.plain import plain_entity
+
+_OWN = {"id", "text", "entities", "sentences", "metadata"}
 
 
 def read(source: Source) -> Iterator[Parsed]:
@@ -47,6 +50,8 @@ def write(documents: Iterable[Document], target: Target) -> None:
 
 def document_of(record: Record) -> Document:
     """The document that a native record describes."""
+    if not record.keys() <= _OWN:
+        check_fields(record, _OWN)
     text = field(record, "text", str)
     entities = items(record, "entities", "entity", lambda item: _entity(item, len(text)))
     own = None

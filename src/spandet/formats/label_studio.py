@@ -6,8 +6,9 @@
 
 The text is `data.text`; the rest of `data` is metadata, `data.id` or else the task's `id` is the
 id. The first annotation that is not cancelled counts; where there is none, the first of
-`predictions` does, with its scores. Results of other types than "labels" are passed over, and a
-result with several labels is as many entities. What `value.text` says must stand there.
+`predictions` does, with its scores. Results of other types than "labels" are passed over, but for
+labelled spans of other media, which are an error; a result with several labels is as many
+entities. What `value.text` says must stand there.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from spandet.formats.records import (
 )
 from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
+from spandet.formats.unread import check_fields
 from spandet.text import CharSpan, Document, Entity
 
 _OWN = ("id", "text")
+_SPAN = "labels"
 
 
 def read(source: Source) -> Iterator[Parsed]:
@@ -49,16 +52,17 @@ def write(documents: Iterable[Document], target: Target) -> None:
 
 def _document(task: Any) -> Document:
     task = an_object(task, "the task")
+    check_fields(task, ("data", "annotations", "predictions"))
     data = an_object(task.get("data"), "data")
     text = field(data, "text", str)
     chosen, name = _chosen(task)
     entities: list[Entity[CharSpan]] = []
     for number, result in objects(chosen, "result"):
-        if result.get("type") == "labels":
-            try:
+        try:
+            if _is_span(result):
                 entities.extend(_entities(result, text, chosen))
-            except FormatError as error:
-                raise error.inside(f"{name} result {number}") from None
+        except FormatError as error:
+            raise error.inside(f"{name} result {number}") from None
     id_ = read_id(data) if data.get("id") is not None else read_id(task)
     return Document(text, tuple(entities), id_, further_fields(data, _OWN))
 
@@ -71,6 +75,14 @@ def _chosen(task: Record) -> tuple[Record, str]:
     for number, prediction in objects(task, "predictions"):
         return prediction, f"prediction {number}"
     return {}, ""
+
+
+def _is_span(result: Record) -> bool:
+    """Is it a labelled span of a text? Choices, relations and the like are passed over."""
+    kind = result.get("type")
+    if isinstance(kind, str) and kind.endswith("labels") and kind != _SPAN:
+        raise FormatError(f"the type is {shown(kind)}, whose spans are not read, only {_SPAN}")
+    return kind == _SPAN
 
 
 def _entities(result: Record, text: str, chosen: Record) -> Iterator[Entity[CharSpan]]:

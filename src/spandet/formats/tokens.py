@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spandet.errors import FormatError
+from spandet.formats.annotation_tools import as_fields
 from spandet.formats.gathering import Rows
 from spandet.formats.json_list import read_json_list, write_json_list
 from spandet.formats.records import (
@@ -28,6 +29,7 @@ from spandet.formats.records import (
 )
 from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
+from spandet.formats.unread import check_fields, check_tags
 from spandet.text import Document, Entity, WordRow, WordSpan
 
 _OWN = {"tokens", "entities", "pos", "doc_id", "ltokens", "rtokens"}
@@ -101,9 +103,11 @@ def _row(record: Record) -> WordRow:
     words = strings(record, "tokens", required=True)
     if "" in words:
         raise FormatError(f"tokens[{words.index('')}] is empty, expected a word")
+    check_fields(record, _OWN)
     tags = strings(record, "pos")
     if tags and len(tags) != len(words):
         raise FormatError(f"pos has {len(tags)} tags for {len(words)} tokens, expected one each")
+    check_tags(tags, words if tags else (), "pos")
 
     def entity(item: Record) -> Entity[WordSpan]:
         span = span_field(item, WordSpan, len(words))
@@ -124,7 +128,7 @@ def _records(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
             record |= {name: values for name, values in optional.items() if values}
             if document.id is not None and document.id != _own_id(row.metadata):
                 record["doc_id"] = document.id
-            yield record | dict(row.metadata)
+            yield record | as_fields(row.metadata, _OWN)
 
 
 def _entity_record(entity: Entity[WordSpan]) -> dict[str, Any]:

@@ -100,6 +100,19 @@ def test_a_wrong_key_is_told_the_right_ones(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["ents", "names"])
+def test_spans_that_nobody_asked_for_are_an_error_if_there_are_no_others(
+    tmp_path: Path, key: str
+) -> None:
+    made, empty = doc("Zoe", "ran"), doc("nothing", "here")
+    made.spans["sc"] = [made[0:1]]
+    made.spans["names"] = empty.spans["names"] = []
+    path = packed(tmp_path / "own.spacy", made, empty)
+    with pytest.raises(FormatError, match=f"own.spacy: no spans are called '{key}', .*: 'sc'"):
+        list(read(path, spans_key=key))
+    assert len(list(read(path, spans_key="sc", skip_bad=True))) == 1
+
+
 def test_scores_must_fit_their_spans(tmp_path: Path) -> None:
     made = doc("Zoe", "ran")
     made.spans["sc"] = [made[0:1]]

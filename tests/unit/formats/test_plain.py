@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spandet.errors import FormatError
+from spandet.errors import FormatError, UsageError
 from spandet.formats import read
 from spandet.text import Document
 
@@ -24,6 +24,31 @@ def test_a_file_is_a_document_with_its_line_ends(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_empty_document(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     assert list(read(tmp_path / "empty.txt")) == [Document("", id="empty")]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("-DOCSTART- -X- O O\n\nZoe NNP B-NP B-PER\nran VBD B-VP O\nhome NN O O\n", "conll"),
+        ("#\tx\n1\tUni\tB-ORG\tO\n2\tLund\tI-ORG\tB-LOC\n3\t.\tO\tO\n", "germeval"),
+        ('{"text": "Zoe ran", "spans": []}\n', "prodigy"),
+    ],
+)
+def test_a_corpus_is_not_taken_for_text(tmp_path: Path, text: str, name: str) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(text)
+    for place in (path, tmp_path):
+        with pytest.raises(UsageError, match=f"looks like {name}: .* --from {name} or --from text"):
+            read(place)
+    assert len(list(read(path, "text"))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["We saw B-cells\nand E-mails\nand so on\n", "{1} A note.\n", "a O"]
+)
+def test_text_that_begins_oddly_is_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    assert list(read(tmp_path / "a.txt")) == [Document(text, id="a")]
 
 
 def test_a_folder_is_its_text_files(tmp_path: Path) -> None:
