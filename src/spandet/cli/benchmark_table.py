@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from spandet.cli.terminal import console, note
 from spandet.cli.train import DevFrom, Limit, Set, Train, TrainFrom
 from spandet.errors import UsageError
 from spandet.formats import read
+from spandet.formats.records import report_json
 from spandet.formats.target import Target
 from spandet.locking import one_writer
 
@@ -89,7 +89,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _write(sheet: TableSheet, out: Path) -> None:
-    plain = json.dumps(sheet.to_json(), indent=2, ensure_ascii=False) + "\n"
+    plain = report_json(sheet.to_json()) + "\n"
     texts = {"table.md": sheet.to_markdown(), "table.json": plain, "table.html": sheet.to_html()}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

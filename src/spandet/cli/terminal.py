@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import typer
 
 from spandet.formats.corpus import SHOWN_SKIPS
+from spandet.formats.records import report_json
 from spandet.formats.target import Target
 from spandet.text import Document
 from spandet.watching import watched
@@ -56,7 +56,7 @@ class Result(Protocol):
 def show(result: Result, *, json_: bool, markdown: bool, html: Path | None) -> None:
     """Print a result in the form that was asked for, and write its page."""
     if json_:
-        typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=2))
+        typer.echo(report_json(result.to_json()))
     elif markdown:
         typer.echo(result.to_markdown())
     else:

@@ -35,10 +35,12 @@ def read(
         **options: What the format's reader takes, such as `spans_key` for "docbin".
 
     Raises:
-        UsageError: the format is unknown, cannot be read, or cannot be told.
+        UsageError: there is no such file or no permission to read it; the format is unknown, cannot
+            be read, or cannot be told.
         FormatError: while iterating, at the first bad record.
     """
     source = Source(fspath(path))
+    source.check()
     row = _row(format or detect_reader(FORMATS, source))
     if row.read is None:
         raise UsageError(f"the format {format} can only be written")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from spandet.errors import FormatError, UsageError
 from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
 from spandet.text import Document
+
+_logger = logging.getLogger("spandet")
 
 Reader = Callable[[Source], Iterator[Parsed]]
 Writer = Callable[[Iterable[Document], Target], None]
@@ -80,11 +85,46 @@ def files_of(source: Source, format_: Format) -> list[Source]:
     folder = Path(source.path)
     if not folder.is_dir():
         return [source]
-    found = sorted(path for path in folder.rglob("*") if has_suffix(path.name, format_))
+    named = [path for path in names_in(folder) if has_suffix(path.name, format_)]
+    found = [Source(str(path)) for path in named if _is_file(path)]
     if not found:
         wanted = " or ".join(format_.suffixes) or "of this format"
         raise UsageError(f"the folder {source.name} has no file {wanted}")
-    return [Source(str(path)) for path in found]
+    return found
+
+
+def names_in(folder: Path) -> list[Path]:
+    """What is in a folder and its folders, in order, whatever it is; links to folders stay closed.
+
+    Raises:
+        UsageError: one of them cannot be looked into.
+    """
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=_refuse_folder):
+        found.extend(Path(place, name) for name in names)
+        links = (Path(place, name) for name in folders if Path(place, name).is_symlink())
+        for link in links:
+            _remark(link, "a link to a folder")
+    return sorted(found)
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise UsageError(f"cannot read the folder {error.filename}: {error.strerror}") from None
+
+
+def _is_file(path: Path) -> bool:
+    """Can it be read as a file? To open a pipe or a device may take for ever."""
+    Source(str(path)).check()
+    if path.is_file():
+        return True
+    _remark(path, "a pipe, a socket or a device")
+    return False
+
+
+@cache
+def _remark(path: Path, what: str) -> None:
+    """Say once that something is passed over."""
+    _logger.warning("%s is %s: passed over", path, what)
 
 
 def has_suffix(name: str, format_: Format) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spandet.errors import UsageError
-from spandet.formats.corpus import Format, files_of, has_suffix
+from spandet.formats.corpus import Format, files_of, has_suffix, names_in
 from spandet.formats.source import STDIN, Source
 from spandet.formats.target import STDOUT, Target
 
@@ -17,6 +17,7 @@ _TAGGED_LINE = re.compile(r"\S.*[ \t](?:O|[BIESMLU]-\S+)[ \t\r]*")
 _TAGGED_LINES = 3, 50
 """So many lines that end in a tag, and only such, are columns; so many are looked at."""
 _PLAIN = "text"
+_BLANK = "\ufeff \t\r\n"
 
 
 def first_keys(head: str) -> set[str]:
@@ -33,7 +34,7 @@ def first_keys(head: str) -> set[str]:
 
 def is_json_list(head: str) -> bool:
     """Does the file begin a JSON list?"""
-    return head.lstrip("\ufeff \t\r\n").startswith("[")
+    return head.lstrip(_BLANK).startswith("[")
 
 
 def root_tag(head: str) -> str:
@@ -47,8 +48,10 @@ def detect_reader(formats: Mapping[str, Format], source: Source) -> str:
     readable = {name: row for name, row in formats.items() if row.read is not None}
     names = _by_suffix(readable, source)
     if len(names) > 1:
-        head = "" if Path(source.path).is_dir() else source.head()
-        names = [name for name in names if _knows(readable[name], head)]
+        head = _head(source)
+        if head is not None and not head.strip(_BLANK):
+            return names[0]  # whichever it is, there is no document in it
+        names = [name for name in names if _knows(readable[name], head or "")]
     if names == [_PLAIN]:
         _refuse_annotation(readable, source)
     if len(names) == 1:
@@ -79,8 +82,11 @@ def _by_suffix(formats: Mapping[str, Format], source: Source) -> list[str]:
     folder = Path(source.path)
     if not folder.is_dir():
         return _by_name(formats, source.path)
-    files = (path.name for path in folder.rglob("*") if path.is_file())
+    files = [path.name for path in names_in(folder) if path.is_file()]
     inside = {name for file in files for name in _by_name(formats, file)}
+    if not inside:
+        known = " of a known format" if files else ""
+        raise UsageError(f"the folder {source.name} has no file{known}")
     # A text beside its annotation is the annotation's, not a document of its own.
     return sorted(inside - {_PLAIN} or inside)
 
@@ -96,6 +102,16 @@ def _by_name(formats: Mapping[str, Format], path: str) -> list[str]:
     return [key for key, length in fits.items() if length == longest > 0]
 
 
+def _head(source: Source) -> str | None:
+    """How a file begins; None for a folder."""
+    path = Path(source.path)
+    if path.is_dir():
+        return None
+    if source.path != STDIN and not path.is_file():
+        raise UsageError(f"{source.name} can be read only once: say its format with --from")
+    return source.head()
+
+
 def _knows(row: Format, head: str) -> bool:
     return row.knows is not None and row.knows(head)
 
@@ -103,7 +119,7 @@ def _knows(row: Format, head: str) -> bool:
 def _refuse_annotation(formats: Mapping[str, Format], source: Source) -> None:
     """A corpus in a file that is only called like plain text would have no entities."""
     head = files_of(source, formats[_PLAIN])[0].head()
-    marked = head.lstrip("\ufeff \t\r\n").startswith(("{", "[", "<", "#begin document"))
+    marked = head.lstrip(_BLANK).startswith(("{", "[", "<", "#begin document"))
     if not marked and not _has_tags(head):
         return
     for name, row in formats.items():

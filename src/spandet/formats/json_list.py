@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, TextIO
 
 from spandet.errors import FormatError
-from spandet.formats.records import dump_json
+from spandet.formats.records import DECODER, dump_json
 from spandet.formats.source import MOST_BYTES, Source, too_long
 
 _CHUNK_BYTES = 1 << 16
-_DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 
 
@@ -29,7 +27,12 @@ def read_json_list(source: Source) -> Iterator[tuple[int, Any]]:
             return
         while True:
             window.peek()
-            yield window.line, window.value()
+            line = window.line
+            try:
+                value = window.value()
+            except FormatError as error:
+                raise error.at(f"{source.name}:{line}") from None
+            yield line, value
             mark = window.peek()
             if mark == "]":
                 return
@@ -79,7 +82,7 @@ class _Window:
         size = _CHUNK_BYTES
         while True:
             try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
+                value, end = DECODER.raw_decode(self._text, self._at)
             except RecursionError:
                 raise self._error("JSON nested too deeply") from None
             except ValueError as error:

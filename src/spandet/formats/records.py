@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TextIO, TypeVar
 
@@ -21,10 +22,20 @@ _MISSING = object()
 _ONLY_STRINGS = {str}
 
 
+def _no_number(name: str) -> None:
+    raise FormatError(f"not JSON ({name} is no number there)")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_number)
+"""Python's own would take NaN and Infinity for numbers."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_ASCII_ENCODER = json.JSONEncoder(allow_nan=False)
+
+
 def parse_json(text: str) -> Any:
     """A JSON value; whatever is wrong with it is a FormatError."""
     try:
-        return json.loads(text)
+        return DECODER.decode(text)
     except RecursionError:
         raise FormatError("JSON nested too deeply") from None
     except ValueError as error:
@@ -32,13 +43,45 @@ def parse_json(text: str) -> Any:
 
 
 def dump_json(value: Any) -> str:
-    """One line of JSON, readable in every script; lone surrogates are escaped."""
-    line = json.dumps(value, ensure_ascii=False)
+    """One line of JSON, readable in every script; lone surrogates are escaped.
+
+    Raises:
+        FormatError: JSON cannot hold the value, or something in it: NaN, a date.
+    """
+    try:
+        line = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(_unwritable(value) or f"JSON cannot hold it ({error})") from None
     try:
         line.encode()
     except UnicodeEncodeError:
-        return json.dumps(value)
+        return _ASCII_ENCODER.encode(value)
     return line
+
+
+def report_json(value: Any) -> str:
+    """A report as JSON with indents; a number that is not finite is null, as JSON has none."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=2)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _unwritable(value: Any, name: str = "", depth: int = 9) -> str | None:
+    """Where something stands that JSON cannot hold, as far as one looks."""
+    if isinstance(value, dict | list | tuple) and depth:
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        places = (_unwritable(part, f"{name}.{key}", depth - 1) for key, part in parts)
+        return next(filter(None, places), None)
+    is_plain = value is None or isinstance(value, dict | list | tuple | str | int | float)
+    if is_plain and not (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return f"{name.lstrip('.')} is {value!r}, which JSON cannot hold"
 
 
 def read_json_lines(source: Source, parse: Callable[[Record], Document]) -> Iterator[Parsed]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -47,6 +49,26 @@ class Source:
         zipped = beside + ".gz"
         return Source(zipped if Path(zipped).exists() and not Path(beside).exists() else beside)
 
+    def check(self) -> None:
+        """Say at once what cannot be read, and why; nothing is opened.
+
+        Raises:
+            UsageError: it is missing, a link to something missing, or there is no permission.
+        """
+        if self.path == STDIN:
+            return
+        try:
+            Path(self.path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            if Path(self.path).is_symlink():
+                end = Path(self.path).readlink()
+                raise UsageError(f"{self.name} is a link to {end}, which is missing") from None
+            raise UsageError(f"there is no file {self.name}") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL character in a name
+            raise _unreadable(self, error) from None
+        if not os.access(self.path, os.R_OK):
+            raise UsageError(f"cannot read {self.name}: {os.strerror(errno.EACCES)}")
+
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
         """Its bytes, unzipped. Damage to the compression is a FormatError."""
@@ -57,7 +79,7 @@ class Source:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise FormatError(f"damaged gzip data ({error})", self.name) from error
         except OSError as error:
-            raise UsageError(f"cannot read {self.name}: {error.strerror or error}") from error
+            raise _unreadable(self, error) from error
         finally:
             if self.path != STDIN:
                 raw.close()
@@ -128,7 +150,12 @@ def _open(source: Source) -> BufferedReader:
     try:
         return Path(source.path).open("rb")
     except OSError as error:
-        raise UsageError(f"cannot read {source.name}: {error.strerror}") from error
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(source: Source, error: OSError | ValueError) -> UsageError:
+    why = getattr(error, "strerror", None) or error
+    return UsageError(f"cannot read {source.name}: {why}")
 
 
 def _stdin() -> BufferedReader:
