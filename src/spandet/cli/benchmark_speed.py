@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spandet.cli.benchmark_options import Batch, Data, Lengths, Rounds, Threads, Timed
 from spandet.cli.options import FromFormat, Html, Json, Markdown, Model, Set
-from spandet.cli.terminal import show
+from spandet.cli.terminal import protect, show
 from spandet.formats import read
 
 
@@ -26,6 +26,7 @@ def speed_command(
 ) -> None:
     """Time the bare encoder and the whole detector on the same batches, and `predict`."""
     corpus = read(data, from_)
+    protect([corpus], html)
     # torch takes seconds to load: mistakes in what to read come first.
     from spandet.benchmarking import clock, inference
     from spandet.benchmarking.cost import costs_by_length

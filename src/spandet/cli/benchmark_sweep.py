@@ -8,7 +8,7 @@ import typer
 
 from spandet.cli.benchmark_options import Batch, Data, Rounds, Threads, Timed
 from spandet.cli.options import FromFormat, Html, Json, Markdown, Model
-from spandet.cli.terminal import show
+from spandet.cli.terminal import protect, show
 from spandet.formats import read
 
 Sweep = Annotated[
@@ -47,6 +47,7 @@ def sweep_command(
     the machine does slows them alike.
     """
     corpus = read(data, from_)
+    protect([corpus], html)
     # torch takes seconds to load: mistakes in what to read come first.
     from spandet.benchmarking.clock import Timing
     from spandet.benchmarking.sweep import sweep

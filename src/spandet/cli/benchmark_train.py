@@ -8,7 +8,7 @@ import typer
 
 from spandet.cli.benchmark_options import Data, Lengths, Rounds, Threads, Timed
 from spandet.cli.options import FromFormat, Html, Json, Markdown
-from spandet.cli.terminal import show
+from spandet.cli.terminal import protect, show
 from spandet.cli.train import RecipeFile, Set
 from spandet.formats import read
 
@@ -40,6 +40,7 @@ def train_speed_command(
     Weights are fresh, batches are the recipe's.
     """
     corpus = read(data, from_)
+    protect([corpus], html)
     # torch takes seconds to load: mistakes in what to read come first.
     from spandet.benchmarking import clock
     from spandet.benchmarking.cost import costs_by_length

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Gold, Html, Json, Markdown, PredictedFrom, Seed
-from spandet.cli.terminal import progress, show
+from spandet.cli.terminal import progress, protect, show
 from spandet.evaluation import compare
 from spandet.formats import read
 
@@ -27,7 +27,8 @@ def compare_command(
     seed: Seed = 0,
 ) -> None:
     """Compare two systems on the same gold by a paired bootstrap over documents."""
-    documents = progress(read(gold, from_), "comparing")
+    documents = read(gold, from_)
     systems = read(first, predicted_from), read(second, predicted_from)
-    comparison = compare(documents, *systems, seed=seed)
+    protect([documents, *systems], html)
+    comparison = compare(progress(documents, "comparing"), *systems, seed=seed)
     show(comparison, json_=json_, markdown=markdown, html=html)

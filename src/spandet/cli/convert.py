@@ -11,6 +11,7 @@ import typer
 from spandet.cli.options import FromFormat, Input, SkipBad, ToFormat
 from spandet.cli.terminal import note, progress, report_skipped
 from spandet.formats import read, write
+from spandet.formats.overwriting import refuse_overwriting
 from spandet.text import Document
 
 Output = Annotated[str, typer.Argument(help="A file, a folder, or - for standard output.")]
@@ -25,6 +26,7 @@ def convert_command(
 ) -> None:
     """Convert documents from one format to another. The output appears whole or not at all."""
     corpus = read(input_, from_, skip_bad=skip_bad)
+    refuse_overwriting([input_, *corpus.files()], output)
     count = _Count()
     write(count.of(progress(corpus, "converting")), output, to)
     report_skipped(corpus.skips, corpus.skipped)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Gold, Html, Json, Markdown, PredictedFrom, Seed
-from spandet.cli.terminal import progress, show
+from spandet.cli.terminal import progress, protect, show
 from spandet.evaluation import evaluate
 from spandet.formats import read
 
@@ -25,6 +25,7 @@ def evaluate_command(
     seed: Seed = 0,
 ) -> None:
     """Score predictions against gold: exact spans and labels, by label, nesting and length."""
-    documents = progress(read(gold, from_), "scoring")
-    report = evaluate(documents, read(predicted, predicted_from), seed=seed)
+    corpora = read(gold, from_), read(predicted, predicted_from)
+    protect(corpora, html)
+    report = evaluate(progress(corpora[0], "scoring"), corpora[1], seed=seed)
     show(report, json_=json_, markdown=markdown, html=html)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spandet.cli.options import FromFormat, Html, Input, Json, Markdown, SkipBad
-from spandet.cli.terminal import progress, report_skipped, show
+from spandet.cli.terminal import progress, protect, report_skipped, show
 from spandet.evaluation import describe
 from spandet.formats import read
 
@@ -18,6 +18,7 @@ def stats_command(
 ) -> None:
     """Count sentences, words and entities: by label, nesting, depth and length."""
     corpus = read(input_, from_, skip_bad=skip_bad)
+    protect([corpus], html)
     statistics = describe(progress(corpus, "counting"))
     report_skipped(corpus.skips, corpus.skipped)
     show(statistics, json_=json_, markdown=markdown, html=html)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from spandet.formats.corpus import SHOWN_SKIPS
+from spandet.formats.corpus import SHOWN_SKIPS, Corpus
+from spandet.formats.overwriting import refuse_overwriting
 from spandet.formats.records import report_json
 from spandet.formats.target import Target
 from spandet.text import Document
@@ -70,6 +71,16 @@ def write_page(parts: Iterable[str], path: Path) -> None:
     with Target(str(path)).text() as out:
         out.writelines(parts)
     note(f"page: {path}")
+
+
+def protect(corpora: Iterable[Corpus], page: Path | None) -> None:
+    """Refuse a page in place of a file that is read.
+
+    Raises:
+        UsageError: the page would replace it.
+    """
+    if page is not None:
+        refuse_overwriting([name for corpus in corpora for name in corpus.files()], str(page))
 
 
 def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:

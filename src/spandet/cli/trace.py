@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Html, MinScore, Model, Set
-from spandet.cli.terminal import console, progress, write_page
+from spandet.cli.terminal import console, progress, protect, write_page
 from spandet.errors import UsageError
 from spandet.formats import read
 from spandet.formats.records import dump_json
@@ -60,7 +60,7 @@ def trace_command(
     With gold, ✓ is right, ✗ is wrong, and ○ was missed: the line below it is
     the candidate nearest to it. A FILE without entities has no gold.
     """
-    documents, gold = _documents(text, input_, from_)
+    documents, gold = _documents(text, input_, from_, html)
     most = limit if json_ or html is not None else limit or _TERMINAL_LIMIT
     # torch takes seconds to load: mistakes in what to read come first.
     from spandet.recognizer import Recognizer
@@ -85,7 +85,7 @@ def trace_command(
 
 
 def _documents(
-    text: str | None, input_: str | None, from_: str | None
+    text: str | None, input_: str | None, from_: str | None, html: Path | None
 ) -> tuple[Iterable[Document], bool]:
     """What to trace, and whether its entities are gold."""
     if text is not None and input_ is None:
@@ -95,7 +95,9 @@ def _documents(
     if input_ is None or text is not None:
         what = "neither" if text is None else "both"
         raise UsageError(f"trace needs a TEXT or --input FILE, got {what}")
-    documents = iter(read(input_, from_))
+    corpus = read(input_, from_)
+    protect([corpus], html)
+    documents = iter(corpus)
     head = []
     for document in documents:
         head.append(document)

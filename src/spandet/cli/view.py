@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Input, PredictedFrom
-from spandet.cli.terminal import console, write_page
+from spandet.cli.terminal import console, protect, write_page
 from spandet.evaluation import aligned, projected
 from spandet.formats import read
 from spandet.text import Document
@@ -42,16 +42,18 @@ def view_command(
 
     most = limit if output is not None else limit or _TERMINAL_LIMIT
     documents = read(input_, from_)
+    found = None if predicted is None else read(predicted, predicted_from)
+    protect([documents] if found is None else [documents, found], output)
     screen = console()
     width, color = screen.width, screen.color_system is not None
-    if predicted is None:
+    if predicted is None or found is None:
         shown = islice(documents, most)
         if output is not None:
             write_page([viewing.to_html(shown, title=Path(input_).name)], output)
             return
         lines = viewing.to_terminal(shown, width=width, color=color)
     else:
-        pairs = islice(_pairs(documents, read(predicted, predicted_from)), most)
+        pairs = islice(_pairs(documents, found), most)
         if output is not None:
             title = f"{Path(input_).name} and {Path(predicted).name}"
             write_page([viewing.comparison_to_html(pairs, title=title)], output)

@@ -11,6 +11,7 @@ from typing import Any
 from spandet.errors import FormatError, UsageError
 from spandet.formats.corpus import Corpus, Format
 from spandet.formats.detection import detect_reader, detect_writer
+from spandet.formats.overwriting import refuse_overwriting
 from spandet.formats.source import Source
 from spandet.formats.table import FORMATS
 from spandet.formats.target import Target
@@ -56,10 +57,13 @@ def write(
     """Write documents to a file, a folder or `-` (standard output); complete or not at all.
 
     Raises:
-        UsageError: the format is unknown, cannot be written, or cannot be told.
+        UsageError: the format is unknown, cannot be written, or cannot be told; or the documents
+            are a corpus, and the path is that of one of its files.
         FormatError: a document holds what the format cannot; nothing is written.
     """
     target = Target(fspath(path))
+    if isinstance(documents, Corpus):  # where documents come from elsewhere, nobody knows
+        refuse_overwriting([documents.source.path, *documents.files()], target.path)
     row = _row(format or detect_writer(FORMATS, target))
     if row.write is None:
         raise UsageError(f"the format {format} can only be read")
@@ -85,6 +89,7 @@ def _row(name: str) -> Format:
     if name not in FORMATS:
         raise UsageError(f"no format is called {name!r}; there are {', '.join(FORMATS)}")
     row = FORMATS[name]
-    return (
-        row if row.variant_of is None else replace(row, suffixes=FORMATS[row.variant_of].suffixes)
-    )
+    if row.variant_of is None:
+        return row
+    original = FORMATS[row.variant_of]
+    return replace(row, suffixes=original.suffixes, beside=original.beside)

@@ -28,6 +28,7 @@ from spandet.formats.source import Parsed, Source
 from spandet.text import CharSpan, Document, Entity
 
 SUFFIX = ".apf.xml"
+TEXT_SUFFIXES = (".sgm",)
 _TAG = re.compile(r"<[^>]*>")
 
 

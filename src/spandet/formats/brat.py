@@ -27,6 +27,7 @@ from spandet.formats.target import Target
 from spandet.text import CharSpan, Document, Entity
 
 _ANNOTATION, _TEXT = ".ann", ".txt"
+TEXT_SUFFIXES = (_TEXT,)
 _ENTITY = re.compile(r"(T[^\t ]+)\t([^\t ]+) ([0-9 ;]+)\t(.*)", re.DOTALL)
 _PIECE = re.compile(r"([0-9]{1,18}) ([0-9]{1,18})")
 _SCORE = re.compile(r"#[^\t]*\tScore (T[^\t ]+)\t([0-9.e-]+)")

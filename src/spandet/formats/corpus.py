@@ -35,6 +35,8 @@ class Format:
     """File names that suggest it, without `.gz`; in a folder, the files that are its records."""
     knows: Callable[[str], bool] | None = None
     """Does a file that begins like this look like it? Asked only where suffixes leave a choice."""
+    beside: tuple[str, ...] = ()
+    """Suffixes of the texts that stand beside its files."""
     variant_of: str | None = None
     """The format whose files these are too; a variant is found only by its name."""
 
@@ -63,6 +65,18 @@ class Corpus:
                 if not self.skip_bad or len(parts) == 1:
                     raise
                 self._skip(error)
+
+    def files(self) -> list[str]:
+        """Every file that is read, the texts beside annotations among them."""
+        parts = files_of(self.source, self.format)
+        texts = (
+            part.sibling(text, instead_of=suffix).path
+            for part in parts
+            for suffix in self.format.suffixes
+            for text in self.format.beside
+            if part.path.removesuffix(".gz").endswith(suffix)
+        )
+        return [*(part.path for part in parts), *filter(os.path.exists, texts)]
 
     def _documents(self, part: Source) -> Iterator[Document]:
         assert self.format.read is not None  # noqa: S101 (`read` has checked it)

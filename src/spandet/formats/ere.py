@@ -26,7 +26,7 @@ from spandet.formats.source import Parsed, Source
 from spandet.text import CharSpan, Document, Entity
 
 SUFFIXES = (".rich_ere.xml", ".ere.xml")
-_SOURCE_SUFFIXES = (".txt", ".xml", ".mpdf.xml", ".cmp.txt")
+TEXT_SUFFIXES = (".txt", ".xml", ".mpdf.xml", ".cmp.txt")
 
 
 def read(source: Source, *, heads: bool = False) -> Iterator[Parsed]:
@@ -79,11 +79,11 @@ def _span(element: Element, text: str, said: str) -> CharSpan:
 
 def _source_text(annotation: Path, stem: str) -> str:
     folders = (annotation.parent, annotation.parent.parent / "source")
-    for path in (folder / (stem + suffix) for folder in folders for suffix in _SOURCE_SUFFIXES):
+    for path in (folder / (stem + suffix) for folder in folders for suffix in TEXT_SUFFIXES):
         for found in (path, path.with_name(path.name + ".gz")):
             if found.is_file() and path != annotation:
                 return Source(str(found)).text()
     raise FormatError(
         f"its source is missing, expected {folders[0] / stem} with "
-        f"{', '.join(_SOURCE_SUFFIXES)}, or the same in {folders[1]}"
+        f"{', '.join(TEXT_SUFFIXES)}, or the same in {folders[1]}"
     )

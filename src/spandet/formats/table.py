@@ -79,6 +79,7 @@ FORMATS: Mapping[str, Format] = {
         about="ACE 2004 and 2005: .apf.xml with .sgm beside it, full mentions",
         suffixes=(ace.SUFFIX,),
         read=ace.read,
+        beside=ace.TEXT_SUFFIXES,
     ),
     "ace-heads": Format(
         about="the same, only the heads of mentions",
@@ -89,6 +90,7 @@ FORMATS: Mapping[str, Format] = {
         about="DEFT ERE and TAC KBP: .rich_ere.xml with its source text, full mentions",
         suffixes=ere.SUFFIXES,
         read=ere.read,
+        beside=ere.TEXT_SUFFIXES,
     ),
     "ere-heads": Format(
         about="the same, only the heads of nominal mentions",
@@ -163,6 +165,7 @@ FORMATS: Mapping[str, Format] = {
         suffixes=(".ann",),
         read=brat.read,
         write=brat.write,
+        beside=brat.TEXT_SUFFIXES,
     ),
     "docbin": Format(
         about='spaCy\'s DocBin, entities in doc.spans["sc"]; needs the extra "spacy"',
