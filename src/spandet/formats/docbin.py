@@ -269,6 +269,10 @@ def _bounds(document: Document, entity: Entity[CharSpan], tokens: _Tokens) -> tu
 
 def _check_flat(document: Document) -> None:
     ordered = sorted(document.entities, key=lambda entity: entity.span)
+    for entity in ordered:
+        if not entity.label:
+            named = _named(document, entity)
+            raise FormatError(f"entity {named} has an empty label, which doc.ents cannot hold")
     for left, right in pairwise(ordered):
         if left.span.overlaps(right.span):
             pair = f"{_named(document, left)} overlaps {_named(document, right)}"

@@ -124,6 +124,14 @@ def test_scores_must_fit_their_spans(tmp_path: Path) -> None:
         list(read(packed(tmp_path / "own.spacy", made)))
 
 
+def test_ents_cannot_hold_an_empty_label(tmp_path: Path) -> None:
+    document = Document("Zoe ran", (Entity(CharSpan(0, 3), ""),))
+    with pytest.raises(FormatError, match=r"characters 0:3\) has an empty label, which doc\.ents"):
+        write([document], tmp_path / "out.spacy", "docbin-ents")
+    write([document], tmp_path / "out.spacy", "docbin")
+    assert [one.entities for one in read(tmp_path / "out.spacy")] == [document.entities]
+
+
 def test_damage_is_a_format_error(tmp_path: Path) -> None:
     path = tmp_path / "bad.spacy"
     path.write_bytes(b"not zlib")
