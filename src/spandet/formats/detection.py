@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from spandet.errors import UsageError
+from spandet.errors import FormatError, UsageError
 from spandet.formats.corpus import Format, files_of, has_suffix, names_in
 from spandet.formats.source import STDIN, Source
 from spandet.formats.target import STDOUT, Target
@@ -118,7 +118,11 @@ def _knows(row: Format, head: str) -> bool:
 
 def _refuse_annotation(formats: Mapping[str, Format], source: Source) -> None:
     """A corpus in a file that is only called like plain text would have no entities."""
-    head = files_of(source, formats[_PLAIN])[0].head()
+    first = files_of(source, formats[_PLAIN])[0]
+    try:
+        head = first.head() if Path(first.path).is_file() else ""  # a pipe can be read only once
+    except FormatError:
+        return  # its reader will say so, and may pass over it
     marked = head.lstrip(_BLANK).startswith(("{", "[", "<", "#begin document"))
     if not marked and not _has_tags(head):
         return

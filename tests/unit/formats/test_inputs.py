@@ -123,6 +123,14 @@ def test_a_pipe_is_not_read_to_tell_its_format(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(UsageError, match=r"pipe\.jsonl can be read only once: say its format"):
         read(tmp_path / "pipe.jsonl")
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert read(tmp_path / "pipe.txt").source.path == str(tmp_path / "pipe.txt")
+
+
+def test_damage_in_a_folder_of_texts_can_be_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(os.urandom(4096))[:-100])
+    (tmp_path / "b.txt").write_text("fine")
+    assert [document.text for document in read(tmp_path, skip_bad=True)] == ["fine"]
 
 
 @pytest.mark.parametrize(
