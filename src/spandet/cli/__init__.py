@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -70,10 +71,25 @@ app.command("formats")(formats_command)
 app.add_typer(benchmark_app, name="benchmark")
 
 
+CLOSED_PIPE = 141
+"""What a shell reports of other tools whose reader has gone: 128 + SIGPIPE."""
+
+
 def main() -> None:
-    """Run the command line; exit with 1 for bad data, 2 for a bad argument."""
+    """Run the command line.
+
+    Exits with 1 for bad data, 2 for a bad argument, and 141, without a word, where the reader of
+    its output has gone (`spandet view FILE | head`).
+    """
     try:
         app()
     except SpandetError as error:
         show_error(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)
+    except SystemExit as end:
+        # typer and rich end with 1 when a pipe is closed, which would mean bad data.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # What is still in the buffer is written when Python ends: let it go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(CLOSED_PIPE)

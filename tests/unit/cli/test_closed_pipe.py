@@ -1,0 +1,28 @@
+"""A reader that has gone is no bad data."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spandet import write
+from spandet.cli import CLOSED_PIPE
+from spandet.text import Document
+
+
+@pytest.mark.parametrize("command", ["convert", "view", "stats"])
+def test_a_command_whose_reader_has_gone_ends_without_a_word(command: str, tmp_path: Path) -> None:
+    write([Document(f"text {n}") for n in range(100)], tmp_path / "in.jsonl")
+    with subprocess.Popen(
+        [sys.executable, "-m", "spandet", command, str(tmp_path / "in.jsonl")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout
+        assert running.stderr
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, said) == (CLOSED_PIPE, b"")
