@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import secrets
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
@@ -81,6 +82,18 @@ class Target:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
+    def remove_drafts(self) -> None:
+        """Remove the drafts that killed writers of this target have left, and no other's.
+
+        Call it where no other process can be writing the target.
+        """
+        # A file's drafts are where a link leads, a folder's are beside the link.
+        for final in {Path(self.path).absolute(), Path(self.path).resolve()}:
+            draft = re.compile(re.escape(f".{final.name}.") + r"[0-9a-f]{8}\.part")
+            for path in final.parent.iterdir():
+                if draft.fullmatch(path.name):
+                    _remove(path)
+
 
 @contextmanager
 def _stdout() -> Iterator[BinaryIO]:
@@ -110,3 +123,11 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 def _draft_of(final: Path) -> Path:
     return final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir():
+        shutil.rmtree(draft, ignore_errors=True)
+        return
+    with suppress(OSError):  # what is left does no harm, and the output is complete
+        draft.unlink()

@@ -144,3 +144,15 @@ def test_an_unwritable_place_is_a_usage_error(tmp_path: Path) -> None:
         Target(str(tmp_path / "no" / "out")).text(),
     ):
         pass
+
+
+def test_drafts_of_killed_writers_can_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "out")
+    gone = [tmp_path / "real" / ".out.01234567.part", tmp_path / ".link.01234567.part"]
+    kept = [tmp_path / "real" / ".out.0123456x.part", tmp_path / "real" / ".link.01234567.part"]
+    for path in (*gone, *kept):
+        path.mkdir() if path.parent == tmp_path else path.touch()
+    Target(str(tmp_path / "link")).remove_drafts()
+    assert [path.exists() for path in gone] == [False, False]
+    assert all(path.exists() for path in kept)
