@@ -123,17 +123,18 @@ def _predict_here(
     overwrite: bool,
     skip_bad: bool,
 ) -> int:
-    """Write the output; gives the number of bad records that were passed over."""
+    """Write the output; gives the number of records and documents that were passed over."""
     from spandet.predicting import Inputs, Job
 
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
-    job.check(resume=resume, overwrite=overwrite)
-    # torch takes seconds to load: mistakes in what to read and write come first.
-    from spandet.catalog import find_model, fingerprint
-    from spandet.recognizer import Recognizer
+    with job.locked():
+        job.check(resume=resume, overwrite=overwrite)
+        # torch takes seconds to load: mistakes in what to read and write come first.
+        from spandet.catalog import find_model, fingerprint
+        from spandet.recognizer import Recognizer
 
-    folder = find_model(model)
-    recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
-    job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
-    report_skipped(job.inputs.skips, job.inputs.skipped)
-    return job.inputs.skips
+        folder = find_model(model)
+        recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
+        job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
+    report_skipped(job.skips, job.skipped)
+    return job.skips

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spandet.errors import FormatError, UsageError
 from spandet.formats import Corpus, brat, doccano, jsonl, plain, prodigy, read
-from spandet.formats.corpus import files_of
+from spandet.formats.corpus import files_of, has_suffix
 from spandet.formats.source import STDIN, Source
 from spandet.text import Document
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 _PER_FILE = (plain.read, brat.read)
 _PER_LINE = (jsonl.read, doccano.read, prodigy.read, plain.read_lines)
@@ -23,6 +29,8 @@ class Inputs:
     """Documents of several corpora, in order."""
 
     corpora: tuple[Corpus, ...]
+    skip_bad: bool = False
+    """Pass over bad records, and documents that cannot be predicted."""
 
     @classmethod
     def of(
@@ -42,7 +50,7 @@ class Inputs:
         names = list(paths)
         if names.count(STDIN) > 1:
             raise UsageError("standard input can be read only once: give - once")
-        return cls(tuple(_corpus(name, format, skip_bad=skip_bad) for name in names))
+        return cls(tuple(_corpus(name, format, skip_bad=skip_bad) for name in names), skip_bad)
 
     def __iter__(self) -> Iterator[Document]:
         for corpus in self.corpora:
@@ -62,6 +70,21 @@ class Inputs:
     def skips(self) -> int:
         """How many were passed over in all."""
         return sum(corpus.skips for corpus in self.corpora)
+
+    def digests(self) -> dict[str, str]:
+        """The checksum of each input by its name; what can be read only once has none.
+
+        Raises:
+            UsageError: one cannot be read.
+        """
+        try:
+            return {
+                corpus.source.path: digest
+                for corpus in self.corpora
+                if (digest := _digest(corpus)) is not None
+            }
+        except OSError as error:
+            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from None
 
     def total(self) -> int | None:
         """How many documents there are, bad ones included; None where counting is too dear."""
@@ -84,6 +107,28 @@ def _corpus(name: str, format_: str | None, *, skip_bad: bool) -> Corpus:
         if Source(STDIN).head().lstrip("\ufeff \t\r\n").startswith(("{", "[", "<")):
             raise
         return read(name, "text", skip_bad=skip_bad)
+
+
+def _digest(corpus: Corpus) -> str | None:
+    """Of the bytes of a file, or of the names and bytes of a folder's files."""
+    path = Path(corpus.source.path)
+    if corpus.source.path == STDIN or not (path.is_file() or path.is_dir()):
+        return None
+    if path.is_file():
+        return _file_digest(path).hexdigest()
+    digest = hashlib.sha256()
+    for inside in sorted(path.rglob("*")):
+        # Files that an editor or a file manager hides there are not read.
+        is_read = has_suffix(inside.name, corpus.format) or not inside.name.startswith(".")
+        if is_read and inside.is_file():
+            name = os.fsencode(inside.relative_to(path).as_posix())
+            digest.update(name + b"\0" + _file_digest(inside).digest())
+    return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> _Hash:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256")
 
 
 def _count(part: Source, corpus: Corpus) -> int | None:

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from spandet import streaming, write
+from predicting_toys import Fake, fake, job
+from spandet import write
 from spandet.errors import FormatError, SpandetError, UsageError
 from spandet.predicting import Choices, Inputs, Job, Spool
-from spandet.recognizer import Recognizer
-from spandet.text import CharSpan, Document, Entity
-
-
-class Fake:
-    """Finds the first character, and is surer the more documents it sees at once."""
-
-    def __init__(self, *, dies_after: int | None = None) -> None:
-        self.calls = 0
-        self.dies_after = dies_after
-
-    def predict(self, stream: Iterator[Document], **_: Any) -> Iterator[Document]:
-        window = list(stream)
-        self.calls += 1
-        if self.dies_after is not None and self.calls > self.dies_after:
-            raise KeyboardInterrupt
-        for document in window:
-            entities = (Entity(CharSpan(0, 1), "x", 1 / (1 + len(window))),)
-            yield Document(document.text, entities, document.id, document.metadata)
-
-
-def fake(**options: Any) -> Recognizer:
-    return cast("Recognizer", Fake(**options))
-
-
-@pytest.fixture
-def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Six windows: each document is too large for company."""
-    monkeypatch.setattr(streaming, "_WINDOW_CHARACTERS", 20)
-    for name, first in [("a", 0), ("b", 3)]:
-        texts = [f"{n} " + "é\ud800" * 20 for n in range(first, first + 3)]
-        write([Document(t, id=str(n)) for n, t in enumerate(texts)], tmp_path / f"{name}.jsonl")
-    return [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
-
-
-def job(inputs: list[str], out: Path, **choices: Any) -> Job:
-    return Job(Inputs.of(inputs), str(out), None, Choices(**choices))
+from spandet.text import Document
 
 
 def test_cut_anywhere_and_resumed_it_is_the_same(inputs: list[str], tmp_path: Path) -> None:
@@ -94,7 +58,7 @@ def test_a_changed_input_is_noticed(inputs: list[str], tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         one.run(fake(dies_after=2), "f")
     write([Document("other", id="0")], inputs[0])
-    with pytest.raises(UsageError, match="document 1 of the input is not what it was"):
+    with pytest.raises(UsageError, match=r"a\.jsonl is not what it was when .* begun"):
         one.run(fake(), "f", resume=True)
 
 
@@ -110,15 +74,17 @@ def test_an_interrupted_run_is_not_forgotten(inputs: list[str], tmp_path: Path) 
 
 
 def test_a_bad_record_keeps_what_was_done_before_it(inputs: list[str], tmp_path: Path) -> None:
-    good = Path(inputs[1]).read_bytes()
-    Path(inputs[1]).write_bytes(b'{"text": 3}\n' + good)
-    one = job(inputs, tmp_path / "out.jsonl")
+    Path(inputs[1]).write_bytes(b'{"text": 3}\n' + Path(inputs[1]).read_bytes())
+    out = tmp_path / "out.jsonl"
+    one = job(inputs, out)
     with pytest.raises(FormatError, match=r"b\.jsonl:1: text is 3"):
         one.run(fake(), "f")
-    assert Spool.resume(one.spool_path, one._header("f")).done == 3
-    Path(inputs[1]).write_bytes(good)
-    one.run(fake(), "f", resume=True)
-    assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 6
+    with Spool.resume(one.spool_path, one._header("f")) as spool:
+        assert spool.done == 3
+    again = job(inputs, out, skip_bad=True)
+    again.run(fake(), "f", resume=True)
+    assert len(out.read_bytes().splitlines()) == 6
+    assert again.skips == 1
 
 
 def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
@@ -185,3 +151,44 @@ def test_documents_are_counted_where_that_is_cheap(tmp_path: Path) -> None:
     assert Inputs.of(["-"], "text").total() is None
     with pytest.raises(UsageError, match="only once"):
         Inputs.of(["-", "-"], "text")
+
+
+def test_an_input_is_not_replaced(inputs: list[str], tmp_path: Path) -> None:
+    before = Path(inputs[0]).read_bytes()
+    (tmp_path / "alias.jsonl").symlink_to(inputs[0])
+    for output in (inputs[0], str(tmp_path / "alias.jsonl")):
+        for options in ({"resume": True}, {"overwrite": True}, {}):
+            with pytest.raises(UsageError, match=r"the output .* is the input .*a\.jsonl"):
+                job(inputs, Path(output)).check(**{"resume": False, "overwrite": False, **options})
+    folder = Job(Inputs.of([str(tmp_path)], "jsonl"), str(tmp_path / "o.jsonl"), None, Choices())
+    with pytest.raises(UsageError, match="is inside the input folder"):
+        folder.check(resume=False, overwrite=False)
+    assert Path(inputs[0]).read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "alias.jsonl", "b.jsonl"]
+
+
+def test_what_a_killed_writer_has_left_goes_with_the_next_run(
+    inputs: list[str], tmp_path: Path
+) -> None:
+    others = [
+        ".out.jsonl.gz.01234567.part",
+        ".out.jsonl.0123456.part",
+        ".my-out.jsonl.01234567.part",
+    ]
+    for name in [".out.jsonl.01234567.part", ".out.jsonl.89abcdef.part", *others]:
+        (tmp_path / name).write_text("half")
+    one = job(inputs, tmp_path / "out.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        one.run(fake(dies_after=2), "f")
+    one.run(fake(), "f", resume=True)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted(["a.jsonl", "b.jsonl", "out.jsonl", *others])
+
+
+def test_the_spool_of_a_link_is_beside_its_file(inputs: list[str], tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "deep" / "out.jsonl")
+    one = job(inputs, tmp_path / "link.jsonl")
+    assert one.spool_path == job(inputs, tmp_path / "deep" / "out.jsonl").spool_path
+    one.run(fake(), "f")
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out.jsonl"]
