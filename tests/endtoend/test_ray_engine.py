@@ -17,7 +17,8 @@ from local_ray import IGNORED, at_most, local_ray
 from small_models import small_documents, small_model
 from spandet.cli import app
 from spandet.errors import FormatError, UsageError
-from spandet.integrations.ray_engine import PartDone, RayJob, run_ray
+from spandet.integrations.parts import PartDone
+from spandet.integrations.ray_engine import RayJob, run_ray
 from spandet.text import Document
 
 pytestmark = IGNORED
@@ -115,17 +116,18 @@ def test_a_bad_record_stops_the_run_and_resuming_keeps_the_rest(
     with pytest.raises(FormatError, match=r"corpus\.jsonl from byte .*: text is 5, expected"):
         run([source], tmp_path / "out", shard_bytes=1000, workers=1)
     done = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
-    Path(source).write_text(text + '{"text": ""}')
     with pytest.raises(UsageError, match="is not empty"):
         run([source], tmp_path / "out", shard_bytes=1000)
-    report = run([source], tmp_path / "out", shard_bytes=1000, resume=True, workers=1)
+    again = {"shard_bytes": 1000, "resume": True, "skip_bad": True, "workers": 1}
+    report = run([source], tmp_path / "out", **again)
     assert report.kept == len(done)
+    assert (report.documents, report.skipped) == (len(corpus), 1)
     for name, time in done.items():
         assert (tmp_path / "out" / name).stat().st_mtime_ns == time
     texts = [document.text for document in spandet.read(tmp_path / "out", "jsonl")]
-    assert texts == [*(document.text for document in corpus), ""]
+    assert texts == [document.text for document in corpus]
     with pytest.raises(UsageError, match="another job: not the same min_score"):
-        run([source], tmp_path / "out", shard_bytes=1000, resume=True, min_score=0.5)
+        run([source], tmp_path / "out", **again, min_score=0.5)
 
 
 def test_bad_records_may_be_skipped(source: str, plain: list[Document], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from spandet.cli.terminal import note, report_skipped
 from spandet.errors import UsageError
 
 if TYPE_CHECKING:
-    from spandet.integrations.ray_engine import PartDone
+    from spandet.integrations.parts import PartDone
     from spandet.predicting import Choices
 
 _FORMATS = ("jsonl", "parquet")

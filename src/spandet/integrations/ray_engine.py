@@ -12,25 +12,28 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from pydantic import Field
 
 from spandet.config import Positive, Settings, Share, Weight
 from spandet.errors import FormatError, MissingExtraError, SpandetError, UsageError
 from spandet.formats.corpus import SHOWN_SKIPS
+from spandet.formats.overwriting import refuse_overwriting
 from spandet.integrations.model_files import packed, unpacked
+from spandet.integrations.parts import PartDone, make_part
+from spandet.locking import one_writer
 from spandet.text import Document
 
 if TYPE_CHECKING:
     from spandet.integrations.shards import Shard
-
-_MANIFEST = "_spandet.json"
 
 
 class RayJob(Settings):
@@ -45,7 +48,7 @@ class RayJob(Settings):
     batch_pieces: Positive = 768
     """How much to encode at once."""
     skip_bad: bool = False
-    """Pass over bad records."""
+    """Pass over bad records and documents."""
     shard_bytes: Positive = Field(default=4 << 20)
     """How much of a JSONL file is one part, and what is lost at most when a worker dies."""
     workers: Positive | None = None
@@ -62,23 +65,6 @@ class RayJob(Settings):
     """Keep the parts that an earlier run of the same job has finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartDone:
-    """What became of one shard."""
-
-    number: int
-    documents: int
-    entities: int
-    skipped: int
-    problems: Sequence[str]
-    """The first bad records."""
-    process: int
-    """The worker's process id."""
-    error: str | None = None
-    usage: bool = False
-    """Is the error one of arguments, not of data?"""
-
-
 @dataclass(slots=True)
 class RayReport:
     """What a run has done."""
@@ -87,17 +73,25 @@ class RayReport:
     kept: int = 0
     """Parts that were there already."""
     documents: int = 0
+    """Of all parts, like what follows."""
     entities: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
+    """The first bad records and documents."""
 
-    def add(self, part: PartDone) -> None:
-        """Count one more part."""
-        self.parts += 1
-        self.documents += part.documents
-        self.entities += part.entities
-        self.skipped += part.skipped
-        self.problems += part.problems[: SHOWN_SKIPS - len(self.problems)]
+    @classmethod
+    def of(cls, made: Sequence[PartDone], kept: Sequence[PartDone]) -> RayReport:
+        """What new parts and those of an earlier run are together, in the order of the input."""
+        parts = sorted([*made, *kept], key=lambda part: part.number)
+        problems = [problem for part in parts for problem in part.problems]
+        return cls(
+            len(made),
+            len(kept),
+            sum(part.documents for part in parts),
+            sum(part.entities for part in parts),
+            sum(part.skipped for part in parts),
+            problems[:SHOWN_SKIPS],
+        )
 
 
 def run_ray(
@@ -120,10 +114,26 @@ def run_ray(
         on_part: Is told of every finished part, and how many there are in all.
 
     Raises:
-        UsageError: an argument cannot be used; nothing has been written.
+        UsageError: an argument cannot be used, or another process writes this output; nothing has
+            been written.
         FormatError: a bad record; the parts that were finished stay, for `resume`.
         SpandetError: the cluster has given up.
     """
+    names = list(inputs)
+    refuse_overwriting(names, output)
+    with _one_writer(output):
+        return _run_alone(model, names, output, job, overrides, on_part)
+
+
+def _run_alone(
+    model: str | os.PathLike[str],
+    inputs: Sequence[str],
+    output: str,
+    job: RayJob,
+    overrides: Iterable[str],
+    on_part: Callable[[PartDone, int], None] | None,
+) -> RayReport:
+    """The same, while no other process writes the output."""
     ray = _ray()
     from spandet.integrations import shards  # noqa: PLC0415 (pyarrow, which comes with ray)
     from spandet.recognizer import Recognizer  # noqa: PLC0415 (torch)
@@ -134,14 +144,15 @@ def run_ray(
     kind = job.to or _common_kind(pieces)
     files = packed(recognizer)
     work = _Work(output if "://" in output else str(Path(output).absolute()), kind, job)
-    left = _prepare(work, pieces, _manifest(files, pieces, work))
-    report = RayReport(kept=len(pieces) - len(left))
+    left, kept = _prepare(work, pieces, _manifest(files, pieces, work))
+    made: list[PartDone] = []
     with _cluster(ray):
         for part in _run(ray, files, work, left):
-            report.add(part)
+            made.append(part)
             if on_part is not None:
                 on_part(part, len(left))
-    return report
+    _check_complete(work, pieces)
+    return RayReport.of(made, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,59 +180,18 @@ class _Worker:
         return {"part": [json.dumps(asdict(part)) for part in made]}
 
     def _part(self, shard: Shard) -> PartDone:
-        from spandet.integrations.shards import part_name, write_part  # noqa: PLC0415
+        from spandet.integrations.part_folder import PartFolder  # noqa: PLC0415
+        from spandet.integrations.shards import part_name  # noqa: PLC0415
 
-        tally = _Tally()
-        error, usage = None, False
-        try:
-            found = self._found(tally.good(shard, skip_bad=self._work.job.skip_bad))
-            write_part(tally.counted(found), self._work.folder, part_name(shard, self._work.kind))
-        except SpandetError as problem:
-            error, usage = str(problem), isinstance(problem, UsageError)
-        return PartDone(
-            shard.number,
-            tally.documents,
-            tally.entities,
-            tally.skipped,
-            tally.bad,
-            os.getpid(),
-            error,
-            usage,
-        )
+        work = self._work
+        folder, name = PartFolder(work.folder), part_name(shard, work.kind)
+        return make_part(shard, self._found, folder, name, skip_bad=work.job.skip_bad)
 
     def _found(self, documents: Iterable[Document]) -> Iterator[Document]:
         job = self._work.job
         return self._recognizer.predict(
             documents, batch_pieces=job.batch_pieces, min_score=job.min_score, labels=job.labels
         )
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts what passes."""
-
-    documents: int = 0
-    entities: int = 0
-    skipped: int = 0
-    bad: list[str] = field(default_factory=list)
-    """The first of them."""
-
-    def good(self, shard: Shard, *, skip_bad: bool) -> Iterator[Document]:
-        for parsed in shard.read():
-            if isinstance(parsed, Document):
-                yield parsed
-            elif skip_bad:
-                self.skipped += 1
-                if len(self.bad) < SHOWN_SKIPS:
-                    self.bad.append(str(parsed))
-            else:
-                raise parsed
-
-    def counted(self, documents: Iterable[Document]) -> Iterator[Document]:
-        for document in documents:
-            self.documents += 1
-            self.entities += len(document.entities)
-            yield document
 
 
 def _run(
@@ -276,48 +246,63 @@ def _room(ray: ModuleType, job: RayJob) -> int:
 
 def _manifest(files: Mapping[str, bytes], shards: Sequence[Shard], work: _Work) -> dict[str, Any]:
     """What must be the same for a run to go on where another one stopped."""
+    from spandet.integrations.shards import digest_of  # noqa: PLC0415
+
     model = hashlib.sha256()
     for name, data in files.items():
         model.update(f"{name}\0{len(data)}\0".encode() + data)
-    settings = work.job.model_dump(include={"min_score", "labels", "skip_bad"}, mode="json")
+    settings = work.job.model_dump(include={"min_score", "labels"}, mode="json")
     return {
         "model": model.hexdigest(),
         "to": work.kind,
         **settings,
         "shards": [[shard.kind, shard.path, shard.start, shard.end] for shard in shards],
+        "input_contents": {
+            path: digest_of(path) for path in sorted({shard.path for shard in shards})
+        },
     }
 
 
-def _prepare(work: _Work, shards: Sequence[Shard], manifest: Mapping[str, Any]) -> list[Shard]:
-    """Make the folder; which shards are still to do?"""
-    from pyarrow import fs  # noqa: PLC0415
+def _prepare(
+    work: _Work, shards: Sequence[Shard], manifest: Mapping[str, Any]
+) -> tuple[list[Shard], list[PartDone]]:
+    """Make the folder; which shards are still to do, and which parts are there already?"""
+    from spandet.integrations.part_folder import PartFolder  # noqa: PLC0415
+    from spandet.integrations.shards import part_name  # noqa: PLC0415
 
-    from spandet.integrations.shards import is_draft, located, part_name  # noqa: PLC0415
+    folder = PartFolder(work.folder)
+    folder.open(manifest, resume=work.job.resume)
+    left: list[Shard] = []
+    kept: list[PartDone] = []
+    for shard in shards:
+        facts = folder.facts(part_name(shard, work.kind)) if work.job.resume else None
+        # A shard with bad records must end a run that does not pass over them.
+        if facts is None or (facts["skipped"] and not work.job.skip_bad):
+            left.append(shard)
+        else:
+            kept.append(PartDone(**facts))
+    return left, kept
 
-    system, place = located(work.folder)
-    system.create_dir(place, recursive=True)
-    there = {info.base_name for info in system.get_file_info(fs.FileSelector(place))}
-    if there and not work.job.resume:
-        raise UsageError(f"{work.folder} is not empty: give a new folder, or go on with --resume")
-    if there:
-        if _MANIFEST not in there:
-            raise UsageError(f"{work.folder} is not the folder of a job on Ray: nothing to resume")
-        with system.open_input_stream(f"{place}/{_MANIFEST}") as stream:
-            earlier = json.loads(stream.read())
-        other = sorted(key for key in manifest if earlier.get(key) != manifest[key])
-        if other:
-            raise UsageError(f"{work.folder} is of another job: not the same {', '.join(other)}")
-        for name in filter(is_draft, there):  # of a run that was killed
-            system.delete_file(f"{place}/{name}")
-    else:
-        with system.open_output_stream(f"{place}/{_MANIFEST}") as out:
-            out.write(json.dumps(manifest).encode())
-    return [shard for shard in shards if part_name(shard, work.kind) not in there]
+
+def _check_complete(work: _Work, shards: Sequence[Shard]) -> None:
+    from spandet.integrations.part_folder import PartFolder  # noqa: PLC0415
+    from spandet.integrations.shards import part_name  # noqa: PLC0415
+
+    names = [part_name(shard, work.kind) for shard in shards]
+    if missing := PartFolder(work.folder).missing(names):
+        raise SpandetError(f"{missing[0]} is no longer in {work.folder}: --resume makes it again")
 
 
 def _common_kind(shards: Sequence[Shard]) -> Literal["jsonl", "parquet"]:
     kinds = {shard.kind for shard in shards}
     return "parquet" if kinds == {"parquet"} else "jsonl"
+
+
+def _one_writer(output: str) -> AbstractContextManager[None]:
+    """The lock of the folder; what is behind a URI of another machine has none."""
+    if output.startswith("file:"):
+        return one_writer(url2pathname(urlsplit(output).path))
+    return nullcontext() if "://" in output else one_writer(output)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ piece. A piece of Parquet is one of the file's row groups. Paths may be URIs tha
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import secrets
 import zlib
@@ -29,6 +30,7 @@ Kind = Literal["jsonl", "parquet"]
 _SUFFIXES: dict[str, Kind] = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".parquet": "parquet"}
 _GZIP_MAGIC = b"\x1f\x8b"
 _LOOK = 1 << 16
+_HASHED_BYTES = 1 << 20
 _DRAFT = ".draft"
 
 
@@ -42,6 +44,13 @@ class Shard:
     start: int
     end: int | None
     """None: to the end, whatever it is (a gzipped file)."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.kind == "parquet":
+            return f"group {self.start} of {self.path}"
+        return _Range(self.path, self.start, self.end).name
 
     def read(self) -> Iterator[Parsed]:
         """Its documents, or why one is none."""
@@ -71,27 +80,44 @@ def part_name(shard: Shard, kind: Kind) -> str:
 
 
 def is_draft(name: str) -> bool:
-    """Is this a file that `write_part` has not finished?"""
-    return name.startswith(".part-") and name.endswith(_DRAFT)
+    """Is this a file that `written` has not finished?"""
+    return name.startswith(".") and name.endswith(_DRAFT)
 
 
-def write_part(documents: Iterable[Document], folder: str, name: str) -> None:
-    """Write a result, which appears complete or not at all, whoever else writes the same."""
+def write_part(documents: Iterable[Document], folder: str, name: str) -> str:
+    """Write a result, which appears complete or not at all; gives the checksum of the file."""
+    with written(folder, name) as out:
+        if name.endswith(".parquet"):
+            parquet.write(documents, out)
+        else:
+            text = io.TextIOWrapper(out, encoding="utf-8", newline="")
+            write_json_lines(documents, text, jsonl.record_of)
+            text.flush()
+            text.detach()
+    return digest_of(f"{folder}/{name}")
+
+
+@contextmanager
+def written(folder: str, name: str) -> Iterator[BinaryIO]:
+    """A stream to a file that appears complete or not at all, whoever else writes the same."""
     system, place = located(folder)
     draft = f"{place}/.{name}.{secrets.token_hex(4)}{_DRAFT}"
     try:
         with system.open_output_stream(draft, compression=None) as out:
-            if name.endswith(".parquet"):
-                parquet.write(documents, out)
-            else:
-                text = io.TextIOWrapper(out, encoding="utf-8", newline="")
-                write_json_lines(documents, text, jsonl.record_of)
-                text.flush()
-                text.detach()
+            yield out
         system.move(draft, f"{place}/{name}")
     finally:
         if system.get_file_info(draft).type != fs.FileType.NotFound:
             system.delete_file(draft)
+
+
+def digest_of(path: str) -> str:
+    """The checksum of a file."""
+    digest = hashlib.sha256()
+    with _opened(path) as stream:
+        while block := stream.read(_HASHED_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def located(path: str) -> tuple[fs.FileSystem, str]:
