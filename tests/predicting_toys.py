@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
+from spandet import streaming, write
 from spandet.errors import FormatError, UsageError
 from spandet.predicting import Choices, Inputs, Job
 from spandet.recognizer import Recognizer
@@ -44,3 +47,12 @@ def fake(**options: Any) -> Recognizer:
 
 def job(inputs: Iterable[str], out: Path, *, skip_bad: bool = False, **choices: Any) -> Job:
     return Job(Inputs.of(inputs, skip_bad=skip_bad), str(out), None, Choices(**choices))
+
+
+def six_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two files with three documents each, every one of them too large for company."""
+    monkeypatch.setattr(streaming, "_WINDOW_CHARACTERS", 20)
+    for name, first in [("a", 0), ("b", 3)]:
+        texts = [f"{n} " + "é\ud800" * 20 for n in range(first, first + 3)]
+        write([Document(t, id=str(n)) for n, t in enumerate(texts)], folder / f"{name}.jsonl")
+    return [str(folder / "a.jsonl"), str(folder / "b.jsonl")]

@@ -90,6 +90,6 @@ def main() -> None:
         # typer and rich end with 1 when a pipe is closed, which would mean bad data.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        # What is still in the buffer is written when Python ends: let it go somewhere.
+        # Python flushes what is left in the buffer when it ends, which must not fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(CLOSED_PIPE)

@@ -90,9 +90,10 @@ class Target:
         # A file's drafts are where a link leads, a folder's are beside the link.
         for final in {Path(self.path).absolute(), Path(self.path).resolve()}:
             draft = re.compile(re.escape(f".{final.name}.") + r"[0-9a-f]{8}\.part")
-            for path in final.parent.iterdir():
-                if draft.fullmatch(path.name):
-                    _remove(path)
+            with suppress(OSError):  # what cannot be removed does no harm
+                for path in final.parent.iterdir():
+                    if draft.fullmatch(path.name):
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
@@ -123,11 +124,3 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 def _draft_of(final: Path) -> Path:
     return final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
-
-
-def _remove(draft: Path) -> None:
-    if draft.is_dir():
-        shutil.rmtree(draft, ignore_errors=True)
-        return
-    with suppress(OSError):  # what is left does no harm, and the output is complete
-        draft.unlink()

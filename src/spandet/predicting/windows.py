@@ -60,7 +60,6 @@ def predicted_windows(
     reading = _Reading(documents, done, where, skip_bad=skip_bad)
     for window in windows(reading.documents()):
         entries = reading.taken(len(window))
-        problems = dict[int, Exception]()
         try:
             found = list(predict(window))
         except _OF_ONE_DOCUMENT as error:

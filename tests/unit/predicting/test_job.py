@@ -7,11 +7,16 @@ from typing import cast
 
 import pytest
 
-from predicting_toys import Fake, fake, job
+from predicting_toys import Fake, fake, job, six_windows
 from spandet import write
 from spandet.errors import FormatError, SpandetError, UsageError
 from spandet.predicting import Choices, Inputs, Job, Spool
 from spandet.text import Document
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return six_windows(tmp_path, monkeypatch)
 
 
 def test_cut_anywhere_and_resumed_it_is_the_same(inputs: list[str], tmp_path: Path) -> None:
