@@ -13,7 +13,11 @@ from spandet.tensors import GoldSpans
 
 @dataclass(frozen=True)
 class Match:
-    """For every span the gold entity that it overlaps most; without one, an overlap of 0."""
+    """For every span the gold entity that it overlaps most.
+
+    One that overlaps none has an overlap of 0, the empty span 0:0 and label 0: whatever stands in
+    the padding of a batch plays no part.
+    """
 
     iou: Float[Tensor, " span"]
     spans: Int[Tensor, "span 2"]
@@ -36,4 +40,5 @@ def best_gold(spans: FlatSpans, gold: GoldSpans) -> Match:
         nothing = torch.zeros_like(spans.sentence)
         return Match(nothing.float(), torch.zeros_like(spans.spans), nothing)
     best, index = pairwise_iou(spans, gold).max(dim=1)
-    return Match(best, gold.spans[spans.sentence, index], gold.labels[spans.sentence, index])
+    overlaps, place = best > 0, (spans.sentence, index)
+    return Match(best, gold.spans[place] * overlaps[:, None], gold.labels[place] * overlaps)

@@ -1,0 +1,124 @@
+"""Every detector in every preset, and with every value that chooses another code path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+import torch
+
+from sentence_toys import Item, gold_spans, word_features
+from spandet.chance import generator
+from spandet.detectors import DETECTORS, Detector
+from spandet.errors import ConfigError
+from spandet.tensors import GoldSpans, WordFeatures
+
+DIM, LABELS = 8, 4
+_SMALL: dict[str, dict[str, Any]] = {
+    "locate-and-label": {"dropout": 0.0},
+    "proposer-regressor": {"heads": 2, "ffn_dim": 16, "dropout": 0.0},
+    "boundary-diffusion": {"dim": 8, "heads": 2, "hidden": 16, "dropout": 0.0},
+    "span-jury": {"dim": 8, "heads": 2, "nomination_dim": 8, "dropout": 0.0},
+    "biaffine": {"dim": 6, "dropout": 0.0},
+}
+_NUMBERS: dict[str, list[dict[str, Any]]] = {
+    "locate-and-label": [{"soft_exponent": 0}, {"eval_lengths": [1, 2]}],
+    "proposer-regressor": [
+        {"kernels": ()},
+        {"layers": 0},
+        {"layer_weight": 0.5, "layer_copies": 2},
+        {"global_heads": 1},
+        {"max_width": 0},
+        {"attention": "spatial_window", "window": 3},
+        {"span_weight": 1.0},
+    ],
+    "boundary-diffusion": [
+        {"slots": 5, "eval_slots": 9},
+        {"start": "gaussian", "eta": 1.0},
+        {"start_noise": 1.0},
+        {"reach": 0},
+        {"known_origin": 1.0},
+        {"nil_weight": "balanced"},
+        {"assignment": "matching", "targets_per_entity": "all"},
+    ],
+    "span-jury": [{"rounds": 0}, {"eval_rounds": 1}, {"smoothing": 0.2}],
+    "biaffine": [{"max_width": 0}, {"max_width": 3}, {"smoothing": 0.2}],
+}
+"""Numbers that choose a code path; words and truth values are found by themselves."""
+_OF_LOSSES = {"pairing", "reduction", "matching", "rest", "assignment", "expansion", "label_view"}
+"""What is changed in presets too: who is compared with whom, and how it is added up."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A detector and what is set."""
+
+    name: str
+    changed: str
+    settings: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.changed}"
+
+    def build(self, *, dim: int = DIM) -> Detector:
+        """With weights that are large enough to be sure, and to point somewhere."""
+        torch.manual_seed(0)
+        build = DETECTORS[self.name].build
+        made: Detector = build(self.settings, dim=dim, sentence_dim=dim, labels=LABELS)
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.normal_(std=0.5)
+        return made.eval()
+
+
+def variants() -> list[Variant]:
+    """Defaults and presets; then each value of each choice, one at a time."""
+    return [one for name in DETECTORS for one in _variants_of(name)]
+
+
+def _variants_of(name: str) -> Iterator[Variant]:
+    row = DETECTORS[name]
+    presets = {key: preset["detector"] for key, preset in row.presets.items()}
+    for base, values in {"defaults": {}, **presets}.items():
+        for change in _changes(name):
+            same = bool(change) and change.items() <= values.items()
+            if same or (base != "defaults" and not _OF_LOSSES >= change.keys()):
+                continue
+            try:
+                settings = row.settings.build({**values, **_SMALL[name], **change}, where=name)
+            except ConfigError:  # two choices that exclude each other
+                continue
+            words = ",".join(f"{key}={value}" for key, value in change.items())
+            yield Variant(name, f"{base},{words}" if words else base, settings)
+
+
+def _changes(name: str) -> Iterator[dict[str, Any]]:
+    yield {}
+    fields = DETECTORS[name].settings.model_fields
+    for key, field in fields.items():
+        yield from ({key: value} for value in _values(field.annotation) if value != field.default)
+    yield from _NUMBERS[name]
+
+
+def _values(annotation: Any) -> tuple[Any, ...]:
+    if annotation is bool:
+        return (False, True)
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def words(*lengths: int, dim: int = DIM, width: int = 0) -> WordFeatures:
+    """Sentences with a vector of their own each, and zeros behind their ends."""
+    made = word_features(*lengths, dim=dim, width=max(width, 1))
+    rows = [torch.randn(dim, generator=generator("sentence", length)) for length in lengths]
+    return WordFeatures(made.features, made.mask, torch.stack(rows))
+
+
+def gold(*sentences: list[Item]) -> GoldSpans:
+    """Their entities."""
+    return gold_spans(*sentences)
+
+
+def chance(*lengths: int) -> list[torch.Generator]:
+    """The generator of each sentence."""
+    return [generator("chance", length) for length in lengths]
