@@ -55,11 +55,14 @@ class Variant:
     """A detector and what is set."""
 
     name: str
-    changed: str
+    base: str
+    """Defaults or a preset."""
+    change: dict[str, Any]
     settings: Any
 
     def __str__(self) -> str:
-        return f"{self.name}-{self.changed}"
+        changes = [f"{key}={value}" for key, value in self.change.items()]
+        return ",".join([f"{self.name}-{self.base}", *changes])
 
     def build(self, *, dim: int = DIM) -> Detector:
         """With weights that are large enough to be sure, and to point somewhere."""
@@ -83,14 +86,13 @@ def _variants_of(name: str) -> Iterator[Variant]:
     for base, values in {"defaults": {}, **presets}.items():
         for change in _changes(name):
             same = bool(change) and change.items() <= values.items()
-            if same or (base != "defaults" and not _OF_LOSSES >= change.keys()):
+            if same or (base != "defaults" and not change.keys() <= _OF_LOSSES):
                 continue
             try:
                 settings = row.settings.build({**values, **_SMALL[name], **change}, where=name)
             except ConfigError:  # two choices that exclude each other
                 continue
-            words = ",".join(f"{key}={value}" for key, value in change.items())
-            yield Variant(name, f"{base},{words}" if words else base, settings)
+            yield Variant(name, base, change, settings)
 
 
 def _changes(name: str) -> Iterator[dict[str, Any]]:

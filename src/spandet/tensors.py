@@ -104,6 +104,11 @@ class Loss:
     total: Float[Tensor, ""]
     count: Float[Tensor, ""]
 
+    @classmethod
+    def over(cls, total: Float[Tensor, ""], count: Int[Tensor, ""] | int) -> "Loss":
+        """A sum over so many things, which half precision could not count."""
+        return cls(total, torch.as_tensor(count, dtype=torch.float32, device=total.device))
+
     @property
     def mean(self) -> Float[Tensor, ""]:
         """The total per thing; 0 for nothing."""

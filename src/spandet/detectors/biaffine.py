@@ -72,7 +72,7 @@ class Biaffine(Detector):
         spans, logits = self._scored(words)
         targets = smoothed_labels(spans, gold, logits.shape[1], self.settings.smoothing)
         wrong = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
-        return {"label": Loss(wrong, words.mask.sum().to(wrong.dtype))}
+        return {"label": Loss.over(wrong, words.mask.sum())}
 
     def detect(
         self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
@@ -89,7 +89,7 @@ class Biaffine(Detector):
             return to_rows(values, spans.sentence, len(words.mask))[0]
 
         places, named = rows(spans.spans), rows(probs)
-        stage = Stage("scored", places.to(probs.dtype), label_probs=named)
+        stage = Stage("scored", places.float(), label_probs=named)
         return SpanPredictions(places, named, rows(kept), (stage,))
 
     def _scored(self, words: WordFeatures) -> tuple[FlatSpans, Float[Tensor, "span label"]]:

@@ -137,7 +137,7 @@ class BoundaryDiffusion(Detector):
         for step, levels in enumerate(pairwise(times), start=1):
             walk = self._step(walk, read, levels[0])
             sure = walk.probs.mean(dim=-1)
-            trace.append(Stage(f"level {levels[0]}", walk.spans.to(sure.dtype), sure))
+            trace.append(Stage(f"level {levels[0]}", walk.spans.float(), sure))
             if levels[1] >= 0:
                 fresh = luck.at(step, counts).to(real.device) if settings.eta else None
                 walk = self._renoised(walk, words, levels, fresh)
@@ -294,7 +294,7 @@ class BoundaryDiffusion(Detector):
         else:
             latents = noise
         slots = words.features.new_zeros(*real.shape, self.denoiser.shape.dim)
-        seen = self.space.spans(latents, lengths, level).to(noise.dtype)
+        seen = self.space.spans(latents, lengths, level).float()
         walk = _Walk(latents, spans, slots, torch.zeros_like(latents), real)
         return walk, Stage(name, seen, scores)
 
@@ -315,7 +315,7 @@ class BoundaryDiffusion(Detector):
         same = (found == walk.spans[rows, order]).all(dim=-1) & self.settings.settle
 
         def put(old: Tensor, new: Tensor) -> Tensor:
-            kept = torch.where(moving[..., None], new, old[rows, order])
+            kept = torch.where(moving[..., None], new.to(old.dtype), old[rows, order])
             return old.index_put((rows, order), kept)
 
         return replace(

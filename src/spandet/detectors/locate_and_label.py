@@ -249,8 +249,9 @@ class LocateAndLabel(Detector):
     def _offsets(self, view: SpanView, seeds: FlatSpans) -> Float[Tensor, "span 2"]:
         """Eq. 2: how far both boundaries should move, judged by the words just outside."""
         if self.regressor is None:
-            return torch.zeros_like(seeds.spans, dtype=view.words.dtype)
-        raw = view.outer(self.regressor, seeds)
+            return torch.zeros_like(seeds.spans, dtype=torch.float32)
+        # Half precision cannot count words: 257 is the first number that bfloat16 does not have.
+        raw = view.outer(self.regressor, seeds).float()
         match self.settings.offset_activation:
             case "linear":
                 return raw
@@ -326,4 +327,4 @@ class LocateAndLabel(Detector):
 
     def _reduce(self, losses: Float[Tensor, " span"], weight: float, sample: _Sample) -> Loss:
         count = len(losses) if self.settings.reduction == "mean" else sample.sentences
-        return Loss(weight * losses.sum(), losses.new_tensor(float(count)))
+        return Loss.over(weight * losses.sum(), count)

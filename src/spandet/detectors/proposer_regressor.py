@@ -170,7 +170,9 @@ class ProposerRegressor(Detector):
     def _empty(self, words: WordFeatures) -> Proposals:
         """Nothing to propose: no sentence has a word."""
         queries = words.features[:, :0]
-        return Proposals(queries, queries[..., :2], self.first_labels(queries), words.mask[:, :0])
+        return Proposals(
+            queries, queries[..., :2].float(), self.first_labels(queries), words.mask[:, :0]
+        )
 
     def _promising(self, said: Said) -> Bool[Tensor, "batch span"]:
         """Whose likeliest label is sure enough against "no entity"?"""
@@ -227,7 +229,7 @@ class ProposerRegressor(Detector):
         origin = torch.cat([proposal, origin])
         logits = self._named(said.label_logits[own.sentence, origin], own, state, origin, words)
         losses = F.cross_entropy(logits, labels, reduction="sum")
-        return Loss(losses, losses.new_tensor(float(len(labels))))
+        return Loss.over(losses, len(labels))
 
 
 def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> RegressorLayer:

@@ -177,7 +177,7 @@ class Denoiser(Exportable):
         if self.time is not None:
             embedded: Tensor = self.time(levels)
             return embedded
-        raw = sinusoids(levels, self.shape.dim)
+        raw = sinusoids(levels, self.shape.dim).to(self.pointers.word.weight.dtype)
         return raw if self.shape.time == "raw" else torch.zeros_like(raw)
 
     def _pooled(

@@ -97,4 +97,4 @@ def _loss(logits: Tensor, targets: Tensor, real: Tensor) -> Loss:
     wrong = F.binary_cross_entropy_with_logits(
         logits[real], targets[real].to(logits.dtype), reduction="sum"
     )
-    return Loss(wrong, real.sum().to(wrong.dtype))
+    return Loss.over(wrong, real.sum())

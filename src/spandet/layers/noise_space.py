@@ -1,5 +1,7 @@
 """The space that boundaries are noised in: spans in and out, at any noise level."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -19,9 +21,16 @@ class NoiseSpace(nn.Module):
     ) -> None:
         super().__init__()
         self.scale, self.state, self.spread = scale, state, spread
-        table = noise_levels(schedule, levels)
-        self.register_buffer("signal", table.signal, persistent=False)
-        self.register_buffer("noise", table.noise, persistent=False)
+        self._table = noise_levels(schedule, levels)
+        self.register_buffer("signal", self._table.signal, persistent=False)
+        self.register_buffer("noise", self._table.noise, persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "NoiseSpace":
+        """Go along to another device, but stay in full precision: latents are places."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        device = self.signal.device
+        self.signal, self.noise = self._table.signal.to(device), self._table.noise.to(device)
+        return self
 
     def from_unit(self, pairs: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
         """Latents of pairs that are given as shares of the sentence."""

@@ -71,10 +71,10 @@ class ProposalFusion(Exportable):
     ) -> tuple[Float[Tensor, "item dim"], Float[Tensor, "item 2"]]:
         """Queries and places, from the words or the lowest cells and from all that cover them."""
         cover = covering.clamp(min=0)  # item cover
-        scores = self.scores(cells)[cover]
+        scores = self.scores(cells)[cover].float()  # half precision cannot count words
         scores = scores.masked_fill((covering < 0)[..., None], -torch.inf)
         shares = scores.softmax(dim=1)  # item cover 2: eq. 9, for start and for end
-        places = (shares.float() * spans[cover]).sum(dim=1)  # half precision cannot count words
+        places = (shares * spans[cover]).sum(dim=1)
         if self.norm is None:
             return base, places
         weights = shares.mean(dim=-1).to(cells.dtype)

@@ -30,5 +30,6 @@ class NumberEmbedding(nn.Module):
 
     def forward(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """A vector for each number."""
-        embedded: Tensor = self.net(sinusoids(numbers, self.dim))
+        waves = sinusoids(numbers, self.dim)  # in full precision: numbers may be large
+        embedded: Tensor = self.net(waves.to(next(self.net.parameters()).dtype))
         return embedded

@@ -36,7 +36,7 @@ def boundary_loss(
         )
     ]
     total = torch.stack(parts).sum() / len(layers)
-    return Loss(total, total.new_tensor(float(len(slot))))
+    return Loss.over(total, len(slot))
 
 
 def _pointer_loss(
@@ -95,7 +95,7 @@ def label_loss(
     weights = label_weights(labels, sentence, nil)
     parts = [(weights * F.cross_entropy(own, targets, reduction="none")).sum() for own in layers]
     total = torch.stack(parts).sum() / len(layers)
-    return Loss(total, total.new_tensor(float(len(labels))))
+    return Loss.over(total, len(labels))
 
 
 def label_weights(

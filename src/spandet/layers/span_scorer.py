@@ -50,7 +50,7 @@ class ProposalScores:
             self.logits.masked_fill(~real, 0), target, reduction="none"
         )
         words = real.diagonal(dim1=1, dim2=2).sum()
-        return Loss((wrong * real).sum(), words.to(wrong.dtype))
+        return Loss.over((wrong * real).sum(), words)
 
     def _right(self, gold: GoldSpans) -> Bool[Tensor, "batch first last"]:
         """Which of them are entities?"""

@@ -100,10 +100,11 @@ class SpatialAttention(nn.Module):
             seen = self._from_window(bump, values, soft_spans, mask)
         else:
             seen = self._from_all(bump, asks, keys, values, queries, soft_spans, mask)
-        votes = self.votes(seen).softmax(dim=1)  # eq. 15: over heads, for start and for end
+        # Eq. 15: over heads, for start and for end. Shares must sum to 1, or places would shrink.
+        votes = self.votes(seen).float().softmax(dim=1)
         moved = (votes * bump.centre).sum(dim=1)  # eq. 16
         if self.style.scale_heads:
-            seen = seen * votes.mean(dim=-1, keepdim=True)
+            seen = seen * votes.mean(dim=-1, keepdim=True).to(seen.dtype)
         merged = self.out(seen.transpose(1, 2).flatten(2))  # eq. 17
         return Attended(self.dropout(merged), moved)
 
@@ -138,7 +139,7 @@ class SpatialAttention(nn.Module):
         if self.style.kind != "spatial":
             scores = scores + asks @ keys.transpose(2, 3) / self.head_dim**0.5
         scores = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min)
-        seen: Tensor = self.dropout(scores.softmax(dim=-1)) @ values
+        seen: Tensor = self.dropout(scores.softmax(dim=-1)).to(values.dtype) @ values
         return seen
 
     def _locally(
@@ -154,7 +155,8 @@ class SpatialAttention(nn.Module):
         """The sentence in one vector: a key that every proposal sees, wherever it is."""
         assert self.summary is not None  # noqa: S101 (asked only where there is one)
         weights = self.summary(queries).float().masked_fill(~mask[..., None], torch.finfo().min)
-        summary: Tensor = (weights.softmax(dim=1) * queries).sum(dim=1, keepdim=True)
+        shares = weights.softmax(dim=1).to(queries.dtype)
+        summary: Tensor = (shares * queries).sum(dim=1, keepdim=True)
         return summary
 
     def _from_window(
@@ -172,5 +174,5 @@ class SpatialAttention(nn.Module):
         around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
         scores = self._locally(around.log_weight(soft_spans[batch, index]))
         scores = scores.masked_fill(~mask[batch, index], torch.finfo(scores.dtype).min)
-        weights = self.dropout(scores.softmax(dim=-1))
+        weights = self.dropout(scores.softmax(dim=-1)).to(values.dtype)
         return torch.einsum("bhsw,bhswd->bhsd", weights, values[batch, head, index])

@@ -72,13 +72,15 @@ class RangeMean:
     """Means of word vectors over any span, from running sums: two look-ups each."""
 
     def __init__(self, features: Float[Tensor, "batch word dim"]) -> None:
-        self._sums = F.pad(features.cumsum(dim=1), (0, 0, 1, 0))  # batch word+1 dim
+        # Half precision can neither add up so many words nor count them.
+        self._sums = F.pad(features.cumsum(dim=1, dtype=torch.float32), (0, 0, 1, 0))  # word+1
+        self._dtype = features.dtype
 
     def inside(self, spans: Int[Tensor, "batch span 2"]) -> Float[Tensor, "batch span dim"]:
         """The mean over the words of each span."""
         starts, ends = spans.unbind(dim=-1)
         total = at_words(self._sums, ends) - at_words(self._sums, starts)
-        return total / (ends - starts).clamp(min=1)[..., None]
+        return (total / (ends - starts).clamp(min=1)[..., None]).to(self._dtype)
 
 
 class RowMaximum:
