@@ -190,9 +190,8 @@ class LocateAndLabel(Detector):
         moved = self._moved(seeds, offsets, view)
         probs = self._label_logits(view, moved.spans).softmax(dim=-1)
         if self.settings.illegal == "discard":
-            probs = torch.where(
-                moved.legal[:, None], probs, F.one_hot(torch.tensor(0), probs.shape[1])
-            )
+            nothing = F.one_hot(torch.zeros_like(seeds.sentence), probs.shape[1])
+            probs = torch.where(moved.legal[:, None], probs, nothing.to(probs.dtype))
         batch, seed_spans = len(words.mask), seeds.spans.to(offsets.dtype)
 
         def rows(values: Tensor) -> Tensor:

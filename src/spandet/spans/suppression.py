@@ -24,7 +24,7 @@ def soft_nms(
         return scores
     shared = iou(spans[:, :, None], spans[:, None]) >= overlap
     left = mask.clone()
-    rows = torch.arange(len(spans))
+    rows = torch.arange(len(spans), device=spans.device)
     for _ in range(int(mask.sum(dim=1).max())):
         best = scores.masked_fill(~left, -1).argmax(dim=1)
         left[rows, best] = False
@@ -42,7 +42,7 @@ def without_crossing(
     order = scores.masked_fill(~mask, -1).argsort(dim=1, descending=True, stable=True)
     crossing = crosses(spans[:, :, None], spans[:, None])
     kept = torch.zeros_like(mask)
-    rows = torch.arange(len(spans))
+    rows = torch.arange(len(spans), device=spans.device)
     for rank in range(int(mask.sum(dim=1).max()) if mask.numel() else 0):
         place = order[:, rank]
         clash = (crossing[rows, place] & kept).any(dim=1)
