@@ -6,13 +6,13 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from spandet.config import read_json
+from spandet.config import override, read_json
 from spandet.errors import UsageError
 from spandet.manifest import CONFIG, PROMISE
 
@@ -146,6 +146,16 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
         dev_f1=_dev_f1(folder),
         bytes=size,
     )
+
+
+def is_flat(folder: Path, overrides: Iterable[str] = ()) -> bool:
+    """Do a model's settings say that no two of its entities overlap?
+
+    Raises:
+        UsageError: it has no settings, or they are damaged.
+    """
+    decoding = override(read_config(folder).sections, overrides).get("decoding")
+    return isinstance(decoding, dict) and decoding.get("flat") is True
 
 
 def _dev_f1(folder: Path) -> float | None:

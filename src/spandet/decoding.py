@@ -1,7 +1,8 @@
 """From what a detector believes to entities: merge, settle crossings, suppress, threshold."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,8 +10,10 @@ from torch import Tensor
 
 from spandet.config import Settings, Share
 from spandet.spans.flat import to_rows
-from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
+from spandet.spans.suppression import soft_nms, uncrossed, without_crossing, without_overlap
 from spandet.tensors import SpanPredictions
+
+Item = TypeVar("Item")
 
 
 class DecodingSettings(Settings):
@@ -31,6 +34,13 @@ class DecodingSettings(Settings):
     """A span is one entity; without it, one for each label that candidates give it."""
     crossing: Literal["keep", "greedy", "both"] = "greedy"
     """Crossing candidates: keep them, drop the weaker one, or drop both."""
+    flat: bool = False
+    """Nothing overlaps anything: best first, and `crossing` and Soft-NMS have no say."""
+
+    @property
+    def settled_later(self) -> "DecodingSettings":
+        """The same with every overlap kept: for `apart`, when all that may overlap is known."""
+        return self.model_copy(update={"flat": False, "crossing": "keep", "nms_decay": 1.0})
 
 
 @dataclass(frozen=True)
@@ -88,18 +98,50 @@ def _merged(found: Found, settings: DecodingSettings) -> Found:
 
 def _settled(found: Found, batch: int, settings: DecodingSettings) -> Found:
     """After crossings and Soft-NMS: who is left, with which score."""
-    if settings.crossing != "both":  # the weak only ever harm the weaker
+    if settings.flat or settings.crossing != "both":  # the weak only ever harm the weaker
         found = found.where(found.scores > settings.threshold)
     spans, mask = to_rows(found.spans, found.sentence, batch)
     scores, _ = to_rows(found.scores, found.sentence, batch)
-    keep = mask
-    if settings.crossing == "greedy":
-        keep = without_crossing(spans, scores, mask)
-    elif settings.crossing == "both":
-        keep = uncrossed(spans, mask)
     decay, overlap = settings.nms_decay, settings.nms_overlap
-    scores = soft_nms(spans, scores, keep, decay=decay, overlap=overlap)
+    if settings.flat:
+        keep = without_overlap(spans, scores.clamp(max=1), mask)  # by the score that is told
+    elif settings.crossing == "greedy" and decay == 1:
+        keep = without_crossing(spans, scores, mask)
+    else:
+        keep = uncrossed(spans, mask) if settings.crossing == "both" else mask
+        may_cross = settings.crossing != "greedy"
+        scores = soft_nms(spans, scores, keep, decay=decay, overlap=overlap, may_cross=may_cross)
     return replace(found, scores=scores[mask].clamp(max=1)).where(keep[mask])
+
+
+def apart(
+    items: Iterable[Item],
+    *,
+    spans: Callable[[Item], Sequence[tuple[int, int]]],
+    score: Callable[[Item], float],
+) -> list[Item]:
+    """Best first, what shares no word with anything kept so far; then from left to right.
+
+    Of two with one score, the one that begins earlier, then the longer one.
+
+    Args:
+        items: Entities of one sentence.
+        spans: The fragments of one, from left to right.
+        score: How sure it is.
+    """
+
+    def place(item: Item) -> tuple[int, int]:
+        own = spans(item)
+        return own[0][0], -own[-1][1]
+
+    taken = 0  # a bit for each word
+    kept: list[Item] = []
+    for item in sorted(items, key=lambda item: (-score(item), place(item))):
+        words = sum((1 << end) - (1 << start) for start, end in spans(item))
+        if not taken & words:
+            taken |= words
+            kept.append(item)
+    return sorted(kept, key=place)
 
 
 def _reading_order(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 
 import torch
 from torch import Tensor
 
-from spandet.decoding import DecodingSettings, Found, decode
+from spandet.decoding import DecodingSettings, Found, apart, decode
 from spandet.spans.flat import to_rows
 from spandet.tensors import Links, SpanPredictions
 
@@ -40,12 +40,14 @@ def assemble(predictions: SpanPredictions, settings: DecodingSettings) -> list[W
     times how sure their links are on average.
 
     Fragments are linked before the threshold is applied, so that a higher threshold only takes away
-    entities and never changes one.
+    entities and never changes one. Where nothing may overlap, whole entities compete, best first: a
+    fragment that became no entity takes no words away.
     """
     links = predictions.links
     if links is None:
         return _single(decode(predictions, settings))
-    found = decode(predictions, settings.model_copy(update={"threshold": 0.0}))
+    first = settings.settled_later if settings.flat else settings
+    found = decode(predictions, first.model_copy(update={"threshold": 0.0}))
     sure = (found.scores > settings.threshold) & (
         links.alone[found.sentence, found.origin] > LIKELY
     )
@@ -54,7 +56,18 @@ def assemble(predictions: SpanPredictions, settings: DecodingSettings) -> list[W
         for whole in _linked(found, links, len(predictions.mask))
         if whole.score > settings.threshold
     ]
-    return sorted([*_single(found.where(sure)), *several], key=_reading_order)
+    wholes = sorted([*_single(found.where(sure)), *several], key=_reading_order)
+    return _flat(wholes) if settings.flat else wholes
+
+
+def _flat(wholes: Sequence[Whole]) -> list[Whole]:
+    """Of each sentence, the best entities that share no word."""
+    sentences = groupby(wholes, key=lambda whole: whole.sentence)
+    return [
+        whole
+        for _, own in sentences
+        for whole in apart(own, spans=lambda one: one.spans, score=lambda one: one.score)
+    ]
 
 
 def _single(found: Found) -> list[Whole]:

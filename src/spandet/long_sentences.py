@@ -9,6 +9,7 @@ from itertools import groupby
 from pydantic import model_validator
 
 from spandet.config import Natural, Positive, Settings
+from spandet.decoding import DecodingSettings, apart
 from spandet.encoding import Example
 from spandet.encoding.windows import Window, windows_of
 from spandet.text import Entity, WordSpan
@@ -89,8 +90,22 @@ def by_part(
     return found
 
 
+def decoding_of(parts: Sequence[Part], decoding: DecodingSettings) -> DecodingSettings:
+    """How to decode parts, before they are joined.
+
+    Where nothing may overlap, windows keep all overlaps: one may be cut at an edge, and must not
+    take words away from another.
+    """
+    windowed = decoding.flat and not all(part.is_whole for part in parts)
+    return decoding.settled_later if windowed else decoding
+
+
 def joined(
-    parts: Sequence[Part], found: Sequence[list[Entity[WordSpan]]], *, may_cross: bool
+    parts: Sequence[Part],
+    found: Sequence[list[Entity[WordSpan]]],
+    *,
+    may_cross: bool,
+    flat: bool = False,
 ) -> list[list[Entity[WordSpan]]]:
     """The entities of each sentence, from those of its parts.
 
@@ -98,7 +113,15 @@ def joined(
         parts: What was read, as `parts_of` gave it.
         found: The entities of each part, in its own words.
         may_cross: May two windows disagree by entities that cross? If not, the surer one stays.
+        flat: May no two entities overlap? Then the surer one stays, in all sentences.
     """
+    sentences = _joined(parts, found, may_cross=may_cross or flat)
+    return [_apart(entities) for entities in sentences] if flat else sentences
+
+
+def _joined(
+    parts: Sequence[Part], found: Sequence[list[Entity[WordSpan]]], *, may_cross: bool
+) -> list[list[Entity[WordSpan]]]:
     sentences = []
     for _, group in groupby(zip(parts, found, strict=True), key=lambda pair: pair[0].sentence):
         own = list(group)
@@ -150,6 +173,15 @@ def _uncrossed(windows: Sequence[list[Entity[WordSpan]]]) -> list[list[Entity[Wo
         ):
             kept[number].append(entity)
     return kept
+
+
+def _apart(entities: Sequence[Entity[WordSpan]]) -> list[Entity[WordSpan]]:
+    """The best that share no word."""
+    return apart(
+        entities,
+        spans=lambda entity: [(piece.start, piece.end) for piece in entity.pieces],
+        score=lambda entity: entity.score or 0.0,
+    )
 
 
 def _inside(example: Example, window: Window, context: int) -> Example:

@@ -24,7 +24,7 @@ from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, exam
 from spandet.errors import ConfigError, UsageError
 from spandet.exported import Exported, remove_export
 from spandet.linking import Whole, assemble
-from spandet.long_sentences import LongSentences, Part, by_part, joined, parts_of
+from spandet.long_sentences import LongSentences, Part, by_part, decoding_of, joined, parts_of
 from spandet.manifest import CONFIG, PROMISE, check_files, replacing_model
 from spandet.streaming import BATCH_PIECES, batches, documents_of, windows
 from spandet.tagging import Tagger, tagger_for
@@ -133,10 +133,15 @@ class Recognizer:
         return cls(settings, Encoder.build(settings.encoder, vocabulary), tuple(labels))
 
     def __call__(
-        self, text: str, *, min_score: float | None = None, labels: Iterable[str] | None = None
+        self,
+        text: str,
+        *,
+        min_score: float | None = None,
+        labels: Iterable[str] | None = None,
+        flat: bool = False,
     ) -> Document:
         """The entities of one text; see `predict`."""
-        return next(self.predict([Document(text)], min_score=min_score, labels=labels))
+        return next(self.predict([Document(text)], min_score=min_score, labels=labels, flat=flat))
 
     def predict(
         self,
@@ -145,6 +150,7 @@ class Recognizer:
         batch_pieces: int = BATCH_PIECES,
         min_score: float | None = None,
         labels: Iterable[str] | None = None,
+        flat: bool = False,
         progress: bool = False,
     ) -> Iterator[Document]:
         """The same documents in order with the entities that were found, as a stream.
@@ -155,7 +161,9 @@ class Recognizer:
             documents: What to read, documents or texts; entities that they have are replaced.
             batch_pieces: How much to encode at once; a GPU likes more.
             min_score: Only entities surer than this; as tuned, unless given.
-            labels: Only entities with these labels; all, unless given.
+            labels: Only entities with these labels; all, unless given. The others are found first
+                and then left out.
+            flat: No two entities overlap: of those that do, the surer one stays.
             progress: Show on stderr how it goes.
 
         Raises:
@@ -164,6 +172,8 @@ class Recognizer:
         if batch_pieces < 1:
             raise UsageError(f"batch_pieces must be at least 1, not {batch_pieces}")
         decoding, wanted = self.surer(min_score), self._wanted(labels)
+        if flat:
+            decoding = decoding.model_copy(update={"flat": True})
         found = (
             _with_entities(document, entities)
             for window in windows(documents_of(documents))
@@ -204,8 +214,8 @@ class Recognizer:
         read = self.predictions([part.example for part in parts], batch_pieces=batch_pieces)
         sentences = iter(self.decoded(parts, read, decoding))
         for document in window:
-            own = islice(sentences, len(document.sentences))
-            yield document, [[e for e in entities if e.label in wanted] for entities in own]
+            rows = islice(sentences, len(document.sentences))
+            yield document, [[e for e in entities if e.label in wanted] for entities in rows]
 
     def parts(self, documents: Iterable[Document]) -> list[Part]:
         """What is read of documents: their sentences with tags, long ones in windows.
@@ -220,9 +230,9 @@ class Recognizer:
         self, parts: Sequence[Part], batches: Iterable[Batch], decoding: DecodingSettings
     ) -> Iterable[list[Entity[WordSpan]]]:
         """The entities of each sentence, from the predictions for its parts."""
-        decoded = ((chosen, self.entities(one, decoding)) for chosen, one in batches)
-        found = by_part(parts, decoded)
-        return joined(parts, found, may_cross=decoding.crossing == "keep")
+        own = decoding_of(parts, decoding)
+        found = by_part(parts, ((chosen, self.entities(one, own)) for chosen, one in batches))
+        return joined(parts, found, may_cross=decoding.crossing == "keep", flat=decoding.flat)
 
     def predictions(
         self,

@@ -41,7 +41,7 @@ _Key = tuple[WordSpan, str]
 _Obstacle = tuple[int | None, Reason, str]
 """The candidate that came nearest, and what stood in its way."""
 _ALL = {"threshold": 0.0}
-_OPEN = {**_ALL, "crossing": "keep", "nms_decay": 1.0}
+_OPEN = {**_ALL, "flat": False, "crossing": "keep", "nms_decay": 1.0}
 """Decoding that lets everything pass that is an entity at all."""
 
 
@@ -233,11 +233,20 @@ class _Beliefs:
             return Reason.SAME_SPAN, f"another candidate on the same words won, as {other}"
         if self._merged[key] <= threshold:
             return Reason.THRESHOLD, _below(self._merged[key], threshold)
-        if key not in self._uncrossed:
+        if self._settled.get(key, 0.0) > threshold:
+            return None
+        if self.decoding.flat:
+            return Reason.SUPPRESSED, "nothing may overlap: a surer candidate has some of its words"
+        if key not in self._uncrossed or self._crosses_settled(key[0], threshold):
             return Reason.CROSSING, "it crosses another candidate"
-        if self._settled.get(key, 0.0) <= threshold:
-            return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
-        return None
+        return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
+
+    def _crosses_settled(self, span: WordSpan, threshold: float) -> bool:
+        """Does a span cross one that was decoded, where that is not allowed?"""
+        if self.decoding.crossing == "keep":
+            return False
+        decoded = (other for (other, _), score in self._settled.items() if score > threshold)
+        return any(map(span.crosses, decoded))
 
     def why_not_joined(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
         """Why pieces that were all decoded did not become this entity."""
@@ -259,7 +268,7 @@ class _Beliefs:
 
     @cached_property
     def _uncrossed(self) -> Mapping[_Key, float]:
-        return self._scores({**_ALL, "nms_decay": 1.0})
+        return self._scores({**_ALL, "flat": False, "nms_decay": 1.0})
 
     @cached_property
     def _settled(self) -> Mapping[_Key, float]:

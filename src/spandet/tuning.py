@@ -53,11 +53,15 @@ def best_threshold(scored: Iterable[tuple[float, bool]], gold: int) -> tuple[flo
 
 
 def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
-    """What to try: Soft-NMS only where the recipe uses it. The threshold comes last of all."""
+    """What to try: Soft-NMS only where the recipe uses it. The threshold comes last of all.
+
+    That nothing overlaps, or that what overlaps too much goes (`nms_decay = 0`), is a rule of the
+    recipe, and stays.
+    """
     for none_weight in dict.fromkeys((settings.none_weight, 0.0)):
         everything = settings.model_copy(update={"threshold": 0.0, "none_weight": none_weight})
         yield everything
-        if settings.nms_decay < 1:
+        if 0 < settings.nms_decay < 1 and not settings.flat:
             for decay, overlap in product(_NMS_DECAYS, _NMS_OVERLAPS):
                 yield everything.model_copy(update={"nms_decay": decay, "nms_overlap": overlap})
 

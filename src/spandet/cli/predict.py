@@ -26,6 +26,10 @@ Labels = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="LABEL", help="Only entities with this label; repeatable."),
 ]
+Flat = Annotated[
+    bool,
+    typer.Option("--flat", help="No two entities overlap: of those that do, the surer one stays."),
+]
 Device = Annotated[
     str | None,
     typer.Option("--device", help="Where to compute: cpu (if not given), cuda, mps, auto …"),
@@ -63,6 +67,7 @@ def predict_command(
     to: ToFormat = None,
     min_score: MinScore = None,
     label: Labels = None,
+    flat: Flat = False,
     device: Device = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -83,6 +88,7 @@ def predict_command(
     choices = Choices(
         min_score=min_score,
         labels=tuple(label) if label else None,
+        flat=flat,
         batch_pieces=batch_pieces,
         device=device,
         overrides=tuple(set_ or ()),
@@ -129,11 +135,13 @@ def _predict_here(
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
     with job.locked():
         job.check(resume=resume, overwrite=overwrite)
-        # torch takes seconds to load: mistakes in what to read and write come first.
-        from spandet.catalog import find_model, fingerprint
-        from spandet.recognizer import Recognizer
+        from spandet.catalog import find_model, fingerprint, is_flat
 
         folder = find_model(model)
+        job.check_overlaps(flat=is_flat(folder, choices.overrides))
+        # torch takes seconds to load: mistakes in what to read and write come first.
+        from spandet.recognizer import Recognizer
+
         recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
         job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
     report_skipped(job.skips, job.skipped)

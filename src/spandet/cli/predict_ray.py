@@ -48,6 +48,7 @@ def predict_on_ray(
         "shard_bytes": shard_bytes,
         "min_score": choices.min_score,
         "labels": choices.labels,
+        "flat": choices.flat,
         "batch_pieces": choices.batch_pieces,
         "device": choices.device,
     }

@@ -37,6 +37,8 @@ class Format:
     """Does a file that begins like this look like it? Asked only where suffixes leave a choice."""
     beside: tuple[str, ...] = ()
     """Suffixes of the texts that stand beside its files."""
+    layers: int | None = None
+    """How many entities may share a word when it is written; None: any number."""
     variant_of: str | None = None
     """The format whose files these are too; a variant is found only by its name."""
 

@@ -127,6 +127,7 @@ FORMATS: Mapping[str, Format] = {
         suffixes=(".tsv",),
         read=germeval.read,
         write=germeval.write,
+        layers=2,
         knows=germeval.knows,
     ),
     "conll": Format(
@@ -134,6 +135,7 @@ FORMATS: Mapping[str, Format] = {
         suffixes=(".conll", ".bio", ".tsv"),
         read=conll.read,
         write=conll.write,
+        layers=1,
         knows=conll.knows,
     ),
     "conll-iob1": Format(
@@ -141,18 +143,21 @@ FORMATS: Mapping[str, Format] = {
         variant_of="conll",
         read=conll.read,
         write=partial(conll.write, scheme="iob1"),
+        layers=1,
     ),
     "conll-bioes": Format(
         about="the same, writes BIOES",
         variant_of="conll",
         read=conll.read,
         write=partial(conll.write, scheme="bioes"),
+        layers=1,
     ),
     "conll-bmes": Format(
         about="the same, writes BMES",
         variant_of="conll",
         read=conll.read,
         write=partial(conll.write, scheme="bmes"),
+        layers=1,
     ),
     "conll2012": Format(
         about="CoNLL-2012 (OntoNotes): named entities as brackets in the eleventh column",
@@ -178,6 +183,7 @@ FORMATS: Mapping[str, Format] = {
         variant_of="docbin",
         read=partial(docbin.read, spans_key="ents"),
         write=partial(docbin.write, spans_key="ents"),
+        layers=1,
     ),
     "text": Format(
         about="plain text, a document per file",

@@ -45,6 +45,8 @@ class RayJob(Settings):
     """Only entities surer than this, in place of the model's threshold."""
     labels: tuple[str, ...] | None = None
     """Only these."""
+    flat: bool = False
+    """No two entities overlap."""
     batch_pieces: Positive = 768
     """How much to encode at once."""
     skip_bad: bool = False
@@ -190,7 +192,11 @@ class _Worker:
     def _found(self, documents: Iterable[Document]) -> Iterator[Document]:
         job = self._work.job
         return self._recognizer.predict(
-            documents, batch_pieces=job.batch_pieces, min_score=job.min_score, labels=job.labels
+            documents,
+            batch_pieces=job.batch_pieces,
+            min_score=job.min_score,
+            labels=job.labels,
+            flat=job.flat,
         )
 
 
@@ -251,7 +257,7 @@ def _manifest(files: Mapping[str, bytes], shards: Sequence[Shard], work: _Work) 
     model = hashlib.sha256()
     for name, data in files.items():
         model.update(f"{name}\0{len(data)}\0".encode() + data)
-    settings = work.job.model_dump(include={"min_score", "labels"}, mode="json")
+    settings = work.job.model_dump(include={"min_score", "labels", "flat"}, mode="json")
     return {
         "model": model.hexdigest(),
         "to": work.kind,

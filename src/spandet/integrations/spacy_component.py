@@ -52,6 +52,8 @@ class ComponentSettings(Settings):
     """Only entities surer than this, in place of the model's threshold."""
     labels: tuple[str, ...] | None = None
     """Only these; all, unless given."""
+    flat: bool = False
+    """No two entities overlap: of those that do, the surer one stays."""
     batch_pieces: Positive = 768
     """How much to encode at once; a GPU likes more."""
     device: str | None = None
@@ -78,6 +80,7 @@ def make_component(  # noqa: PLR0913, PLR0917 (spaCy takes the names of settings
     prefer: str,
     min_score: float | None,
     labels: list[str] | None,
+    flat: bool,
     batch_pieces: int,
     device: str | None,
     use_doc_tokens: bool,
@@ -90,6 +93,7 @@ def make_component(  # noqa: PLR0913, PLR0917 (spaCy takes the names of settings
         "prefer": prefer,
         "min_score": min_score,
         "labels": labels,
+        "flat": flat,
         "batch_pieces": batch_pieces,
         "device": device,
         "use_doc_tokens": use_doc_tokens,
@@ -178,6 +182,7 @@ class SpandetComponent(Pipe):
             batch_pieces=self.settings.batch_pieces,
             min_score=self.settings.min_score,
             labels=self.settings.labels,
+            flat=self.settings.flat,
         )
         for doc, document in zip(docs, found, strict=True):
             self._write(document, doc)

@@ -39,6 +39,8 @@ class Choices:
 
     min_score: float | None = None
     labels: tuple[str, ...] | None = None
+    flat: bool = False
+    """No two entities overlap."""
     batch_pieces: int = BATCH_PIECES
     """Scores may differ in their last digits with it, as with the device."""
     device: str | None = None
@@ -88,8 +90,7 @@ class Job:
             UsageError: the output cannot be written, or would replace an input, or another process
                 writes it, or there is a spool and nobody said what to do with it.
         """
-        target = Target(self.output)
-        name = self.format or detect_writer(FORMATS, target)
+        target, name = Target(self.output), self._format
         if name not in FORMATS or FORMATS[name].write is None:
             writable = ", ".join(key for key, row in FORMATS.items() if row.write)
             raise UsageError(f"no format that can be written is called {name!r}: {writable}")
@@ -113,6 +114,28 @@ class Job:
             raise UsageError(f"{final} is a folder with files: give another name")
         if not final.absolute().parent.is_dir():
             raise UsageError(f"cannot write {final}: there is no folder {final.parent}")
+
+    def check_overlaps(self, *, flat: bool) -> None:
+        """Refuse a format that cannot hold entities that overlap, where some may.
+
+        Args:
+            flat: Is the model one whose entities never overlap?
+
+        Raises:
+            UsageError: says which option or format helps.
+        """
+        layers = FORMATS[self._format].layers
+        if layers is None or flat or self.choices.flat:
+            return
+        held = "no overlapping entities" if layers == 1 else f"entities in {layers} layers at most"
+        raise UsageError(
+            f"{self._format} holds {held}, and the model may find more: give --flat for entities "
+            f"that do not overlap, or write jsonl"
+        )
+
+    @property
+    def _format(self) -> str:
+        return self.format or detect_writer(FORMATS, Target(self.output))
 
     @property
     def spool_path(self) -> Path:
@@ -225,6 +248,7 @@ class Job:
             batch_pieces=self.choices.batch_pieces,
             min_score=self.choices.min_score,
             labels=self.choices.labels,
+            flat=self.choices.flat,
         )
 
     def _header(self, fingerprint: str) -> dict[str, Any]:

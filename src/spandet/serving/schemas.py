@@ -90,6 +90,8 @@ class EntitiesRequest(_Message):
         WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1}),
     ] = None
     """Only entities with these labels."""
+    flat: bool = False
+    """No two entities overlap: of those that do, the surer one stays."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> EntitiesRequest:

@@ -44,10 +44,13 @@ class Finding:
 
     min_score: float | None = None
     labels: tuple[str, ...] | None = None
+    flat: bool = False
 
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[Document]:
         """The documents with what was found."""
-        found = recognizer.predict(documents, min_score=self.min_score, labels=self.labels)
+        found = recognizer.predict(
+            documents, min_score=self.min_score, labels=self.labels, flat=self.flat
+        )
         return list(found)
 
     def join(self, text: str, done: Sequence[tuple[Part, Document]]) -> dict[str, Any]:

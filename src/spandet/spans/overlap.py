@@ -36,3 +36,10 @@ def crosses(
     left = (a[..., 0] < b[..., 0]) & (b[..., 0] < a[..., 1]) & (a[..., 1] < b[..., 1])
     right = (b[..., 0] < a[..., 0]) & (a[..., 0] < b[..., 1]) & (b[..., 1] < a[..., 1])
     return left | right
+
+
+def overlaps(
+    a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
+) -> Bool[Tensor, "*#shape"]:
+    """Do two spans share a unit?"""
+    return torch.maximum(a[..., 0], b[..., 0]) < torch.minimum(a[..., 1], b[..., 1])

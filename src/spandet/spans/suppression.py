@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spandet.spans.overlap import crosses, iou
+from spandet.spans.overlap import crosses, iou, overlaps
 
 
 def soft_nms(
@@ -14,22 +14,36 @@ def soft_nms(
     *,
     decay: float,
     overlap: float,
+    may_cross: bool = True,
 ) -> Float[Tensor, "batch span"]:
     """Soft-NMS (Locate and Label, algorithm 1): the final score of every candidate.
 
     Again and again the best candidate left is taken out, and those left that overlap it by at least
-    `overlap` lose the factor `decay`.
+    `overlap` lose the factor `decay`. So candidates come out with falling scores: what is below a
+    threshold in the end has done nothing to what is above it.
+
+    Args:
+        spans: All candidates.
+        scores: Before.
+        mask: Candidates that are real.
+        decay: The factor.
+        overlap: From this overlap on.
+        may_cross: If not, one that crosses any taken out before it ends at 0, and weakens nobody.
     """
-    if decay == 1 or spans.shape[1] == 0:
+    if (decay == 1 and may_cross) or spans.shape[1] == 0:
         return scores
     shared = iou(spans[:, :, None], spans[:, None]) >= overlap
-    left = mask.clone()
+    crossing = torch.zeros_like(shared) if may_cross else crosses(spans[:, :, None], spans[:, None])
+    left, kept = mask.clone(), torch.zeros_like(mask)
     rows = torch.arange(len(spans), device=spans.device)
     for _ in range(int(mask.sum(dim=1).max())):
         best = scores.masked_fill(~left, -1).argmax(dim=1)
+        fits = left[rows, best] & ~(crossing[rows, best] & kept).any(dim=1)
+        kept[rows, best] |= fits
         left[rows, best] = False
-        scores = torch.where(left & shared[rows, best], scores * decay, scores)
-    return scores
+        weaker = left & shared[rows, best] & fits[:, None]
+        scores = torch.where(weaker, scores * decay, scores)
+    return scores if may_cross else scores * kept
 
 
 def without_crossing(
@@ -38,14 +52,30 @@ def without_crossing(
     mask: Bool[Tensor, "batch span"],
 ) -> Bool[Tensor, "batch span"]:
     """Best first, keep what does not cross anything kept so far."""
+    return _best_first(crosses(spans[:, :, None], spans[:, None]), scores, mask)
+
+
+def without_overlap(
+    spans: Int[Tensor, "batch span 2"],
+    scores: Float[Tensor, "batch span"],
+    mask: Bool[Tensor, "batch span"],
+) -> Bool[Tensor, "batch span"]:
+    """Best first, keep what shares no word with anything kept so far; of equals, the first."""
+    return _best_first(overlaps(spans[:, :, None], spans[:, None]), scores, mask)
+
+
+def _best_first(
+    clashes: Bool[Tensor, "batch span span"],
+    scores: Float[Tensor, "batch span"],
+    mask: Bool[Tensor, "batch span"],
+) -> Bool[Tensor, "batch span"]:
     # Stable, so that ties do not depend on the device.
     order = scores.masked_fill(~mask, -1).argsort(dim=1, descending=True, stable=True)
-    crossing = crosses(spans[:, :, None], spans[:, None])
     kept = torch.zeros_like(mask)
-    rows = torch.arange(len(spans), device=spans.device)
+    rows = torch.arange(len(mask), device=mask.device)
     for rank in range(int(mask.sum(dim=1).max()) if mask.numel() else 0):
         place = order[:, rank]
-        clash = (crossing[rows, place] & kept).any(dim=1)
+        clash = (clashes[rows, place] & kept).any(dim=1)
         kept[rows, place] = mask[rows, place] & ~clash
     return kept
 
