@@ -30,6 +30,14 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """How well a model was found to be, and on what."""
+
+    data: str
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A model as `spandet models` lists it."""
 
@@ -38,14 +46,18 @@ class Listed:
     folder: str
     detector: str
     labels: tuple[str, ...]
-    dev_f1: float | None
-    """On the dev data of its training or, for a packed model, on the first that it was packed with;
-    where they are known."""
+    measured: tuple[Measured, ...]
     bytes: int
+
+    @property
+    def dev_f1(self) -> float | None:
+        """The first figure, where one is known."""
+        return self.measured[0].f1 if self.measured else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self) | {"labels": list(self.labels)}
+        plain = asdict(self) | {"labels": list(self.labels), "dev_f1": self.dev_f1}
+        return plain | {"measured": [asdict(one) for one in self.measured]}
 
 
 def local_folder() -> Path:
@@ -143,7 +155,7 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
         folder=str(folder),
         detector=detector,
         labels=config.labels,
-        dev_f1=_dev_f1(folder),
+        measured=measured(folder),
         bytes=size,
     )
 
@@ -158,18 +170,29 @@ def is_flat(folder: Path, overrides: Iterable[str] = ()) -> bool:
     return isinstance(decoding, dict) and decoding.get("flat") is True
 
 
-def _dev_f1(folder: Path) -> float | None:
-    """Of the model as it is: packed, it may be another than at the end of its training."""
+def measured(folder: Path) -> tuple[Measured, ...]:
+    """The figures of a model as it is: packed, it is another than at the end of its training.
+
+    This is the one source of them: whoever shows any takes them from here. Nothing is known of a
+    model that was trained without dev data.
+
+    Raises:
+        UsageError: the file that should have them is damaged.
+    """
     name = PACK if (folder / PACK).exists() else RUN
     if not (folder / name).exists():
-        return None
+        return ()
     values = read_json(folder / name)
     try:
-        if name == PACK:
-            return float(values["scores"][0]["f1"])
-        return float(values["dev"]["micro"]["f1"]) if values["dev"] else None
+        if name == RUN:
+            dev = values["dev"]
+            return (Measured("its dev data", float(dev["micro"]["f1"])),) if dev else ()
+        found = tuple(Measured(str(one["data"]), float(one["f1"])) for one in values["scores"])
     except (LookupError, TypeError, ValueError):
-        raise UsageError(f"{folder / name} is damaged: it says no F1") from None
+        found = ()
+    if not found:
+        raise UsageError(f"{folder / name} is damaged: it says no F1")
+    return found
 
 
 def fingerprint(folder: Path) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from spandet.catalog import CARD, Listed, models
+from spandet.catalog import CARD, Listed, find_model, measured, models
+from spandet.cli import app
 from spandet.recognizer import Recognizer
+from spandet.serving.description import Description
 
-ABSTRACT = Path(__file__).parents[2] / "recipes" / "demo" / "abstract.txt"
+PROJECT = Path(__file__).parents[2]
+ABSTRACT = PROJECT / "recipes" / "demo" / "abstract.txt"
 MOST_BYTES = 25_000_000
 
 
@@ -30,6 +35,26 @@ def test_they_are_small_and_have_cards() -> None:
         card = (Path(model.folder) / CARD).read_text(encoding="utf-8")
         for heading in ("How it was made", "Limits", "Licences and credit"):
             assert f"\n## {heading}\n" in card
+
+
+def test_the_figures_of_bio_en_are_the_same_everywhere() -> None:
+    folder = find_model("bio-en")
+    figures = {one.data: f"{100 * one.f1:.2f}" for one in measured(folder)}
+    assert set(figures) == {"GENIA dev, raw text", "GENIA dev, given words"}
+    for page in (folder / CARD, PROJECT / "README.md", PROJECT / "docs" / "models.md"):
+        text = " ".join(page.read_text(encoding="utf-8").split())
+        for data, f1 in figures.items():
+            said = re.findall(rf"([\d.]+) (?:\(parent [\d.]+\) )?on {data}", text)
+            assert said == [f1], (page, data)
+    results = (PROJECT / "docs" / "results.md").read_text(encoding="utf-8")
+    for data, f1 in figures.items():
+        row = next(line for line in results.splitlines() if line.startswith(f"| {data}"))
+        assert f"**{f1}**" in row
+    shown = CliRunner().invoke(app, ["models"], env={"COLUMNS": "250"}).stdout
+    told = Description.of_folder(folder)
+    assert told.scores == {"f1": told.measured[0].f1}
+    for one in told.measured:
+        assert f"{figures[one.data]} ({one.data})" in shown
 
 
 def test_they_find_nested_entities_offline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,11 @@ def test_models_are_listed_with_what_is_known(shelf: Path) -> None:
 def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
     folder = make_model(shelf / "local" / "a")
     (folder / "run.json").write_text('{"dev": {"micro": {"f1": 0.5}}}')
-    (folder / "pack.json").write_text('{"scores": [{"f1": 0.4}, {"f1": 0.3}]}')
+    scores = [{"data": "dev", "f1": 0.4}, {"data": "more", "f1": 0.3}]
+    (folder / "pack.json").write_text(json.dumps({"scores": scores}))
     (found,) = models()
     assert found.dev_f1 == 0.4
+    assert found.to_json()["measured"] == scores
     (folder / "pack.json").write_text('{"scores": []}')
     with pytest.raises(UsageError, match=r"a/pack\.json is damaged: it says no F1"):
         list(models())

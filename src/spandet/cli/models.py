@@ -51,10 +51,10 @@ def _show_table(found: list[Listed]) -> None:
     from rich.table import Table
 
     table = Table("name", "origin", "detector", "labels", box=None, pad_edge=False)
-    table.add_column("dev F1", justify="right")
+    table.add_column("F1")
     table.add_column("size", justify="right")
     for model in found:
-        f1 = "" if model.dev_f1 is None else f"{100 * model.dev_f1:.2f}"
+        f1 = "\n".join(f"{100 * one.f1:.2f} ({one.data})" for one in model.measured)
         size = f"{model.bytes / 1e6:,.1f} MB"
         labels = ", ".join(model.labels)
         table.add_row(model.name, model.origin, model.detector, labels, f1, size)

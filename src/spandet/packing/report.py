@@ -50,7 +50,10 @@ class PackReport(Tabular):
         if self.pieces is not None and self.pieces != self.parent_pieces:
             pieces = f", {self.pieces:,} of {self.parent_pieces:,} pieces"
         size = f"{self.bytes / _MEGABYTE:.1f} MB of {self.parent_bytes / _MEGABYTE:.1f}"
-        f1 = ", ".join(f"{percent(one.f1)} ({percent(one.parent_f1)})" for one in self.scores)
+        f1 = "; ".join(
+            f"{percent(one.f1)} on {one.data} (parent {percent(one.parent_f1)})"
+            for one in self.scores
+        )
         return f"Packed ({self.weights} weights{pieces}): {size}, F1 {f1}"
 
     def to_json(self) -> dict[str, Any]:

@@ -27,7 +27,9 @@ _ALONG = (RUN, "recipe.toml")
 """What a run says about its model, besides the card."""
 _TRANSFORMER = "transformer"
 _SECTION = "\n## "
-_OF_PARENT = "What follows is said of its parent, at the end of its training."
+_OF_PARENT = (
+    "What follows is said of its parent, at the end of its training, on all its dev data together."
+)
 
 Say = Callable[[str], None]
 

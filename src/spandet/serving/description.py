@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from spandet.catalog import PACK, RUN, Measured, measured
 from spandet.config import read_json
 from spandet.errors import UsageError
 from spandet.recognizer import Recognizer
 from spandet.serving.settings import ServiceSettings
-
-_RUN = "run.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +20,18 @@ class Description:
 
     name: str = "model"
     scores: dict[str, float] | None = None
-    """Precision, recall and F1 on the dev data of its training."""
+    """The first figure; with precision and recall, where it is that of its training."""
+    measured: tuple[Measured, ...] = ()
+    """F1, and on what."""
 
     @classmethod
     def of_folder(cls, folder: Path) -> Description:
-        """The folder's name, and the scores that its training run noted, if it did."""
+        """The folder's name, and what its files say of its quality, if they do."""
+        name = folder.resolve().name
         try:
-            noted = read_json(folder / _RUN)["dev"]["micro"]
-            scores = {key: float(noted[key]) for key in ("precision", "recall", "f1")}
-        except (UsageError, ValueError, KeyError, TypeError):
-            scores = None
-        return cls(folder.resolve().name, scores)
+            return cls(name, _scores(folder), measured(folder))
+        except UsageError:
+            return cls(name)
 
     def to_json(self, recognizer: Recognizer, settings: ServiceSettings) -> dict[str, Any]:
         """All that a client wants to know before it sends anything."""
@@ -42,9 +42,23 @@ class Description:
             "labels": list(recognizer.labels),
             "threshold": recognizer.decoding.threshold,
             "scores": self.scores,
+            "measured": [asdict(one) for one in self.measured],
             "version": version("spandet"),
             "limits": settings.model_dump(mode="json"),
         }
+
+
+def _scores(folder: Path) -> dict[str, float] | None:
+    figures = measured(folder)
+    if not figures:
+        return None
+    if (folder / PACK).exists():
+        return {"f1": figures[0].f1}
+    noted = read_json(folder / RUN)["dev"]["micro"]
+    try:
+        return {key: float(noted[key]) for key in ("precision", "recall", "f1")}
+    except (LookupError, TypeError, ValueError):
+        raise UsageError(f"{folder / RUN} is damaged: it has no scores") from None
 
 
 def _encoder(recognizer: Recognizer) -> str:

@@ -179,6 +179,13 @@ class TraceResponse(BaseModel):
     sentences: list[TracedSentenceOut]
 
 
+class MeasuredOut(BaseModel):
+    """A figure of the model's quality."""
+
+    data: str = Field(description="What it was measured on.")
+    f1: float
+
+
 class ModelResponse(BaseModel):
     """What the service serves."""
 
@@ -187,7 +194,10 @@ class ModelResponse(BaseModel):
     encoder: str
     labels: list[str]
     threshold: float = Field(description="Entities are surer than this, unless min_score says so.")
-    scores: dict[str, float] | None = Field(description="On the dev data, where they are known.")
+    scores: dict[str, float] | None = Field(
+        description="The first of `measured`; with precision and recall, where they are known."
+    )
+    measured: list[MeasuredOut] = Field(description="F1 of the model as it is served, by data.")
     version: str
     limits: dict[str, float]
 

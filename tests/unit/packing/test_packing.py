@@ -121,7 +121,7 @@ def test_the_folder_says_what_was_done(model: Path, gold: list[Document], tmp_pa
     report = pack(model, tmp_path / "a", data={"dev": gold, "more": gold[:3]}, options=options)
     card = (tmp_path / "a" / "README.md").read_text()
     assert card.startswith("# Ours\n\nWhat it is for.\n\n## Packed (int8 weights): ")
-    assert card.endswith("of its training.\n\n## Training\n\nNone.\n")
+    assert card.endswith("all its dev data together.\n\n## Training\n\nNone.\n")
     assert f"{100 * report.scores[1].f1:.2f}" in card
     assert json.loads((tmp_path / "a" / "pack.json").read_text())["scores"][1]["data"] == "more"
     assert listed(tmp_path / "a").dev_f1 == report.scores[0].f1

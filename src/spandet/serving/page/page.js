@@ -62,7 +62,8 @@ at("access").addEventListener("submit", (event) => {
 
 const describeModel = () => {
   const parts = [model.name, model.detector, counted(labels().length, "label", "labels")];
-  if (model.scores?.f1 !== undefined) parts.push(`dev F1 ${(100 * model.scores.f1).toFixed(1)}`);
+  const figures = (model.measured ?? []).map(({ data, f1 }) => `${(100 * f1).toFixed(2)} (${data})`);
+  if (figures.length) parts.push(`F1 ${figures.join(", ")}`);
   at("model").textContent = parts.join(" · ");
   at("model").title = `encoder ${model.encoder}, spandet ${model.version}`;
   document.title = `${model.name} · spandet`;
