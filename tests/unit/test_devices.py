@@ -100,7 +100,7 @@ CHOICES: list[dict[str, Any]] = [
     for crossing, merge, decay in product(
         ("keep", "greedy", "both"), ("max", "sum", "first", "noisy-or"), (0.5, 1.0)
     )
-]
+] + [{"crossing": "greedy", "flat": True}]
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)

@@ -133,7 +133,8 @@ def test_what_is_suppressed_kills_nobody(rule: dict[str, Any]) -> None:
 
 def plain_soft_nms(items: list[Scored], decay: float, overlap: float) -> set[Scored]:
     """Soft-NMS among candidates that must not cross, one at a time."""
-    left, kept = dict.fromkeys(spans for _, spans in items), []
+    left = dict.fromkeys(spans for _, spans in items)
+    kept: list[tuple[tuple[int, int], ...]] = []
     scores = {spans: score for score, spans in items}
     while left:
         best = max(left, key=lambda spans: (scores[spans], -spans[0][0], spans[0][1]))

@@ -127,10 +127,10 @@ class Job:
         layers = FORMATS[self._format].layers
         if layers is None or flat or self.choices.flat:
             return
-        held = "no overlapping entities" if layers == 1 else f"entities in {layers} layers at most"
+        held = "one entity" if layers == 1 else f"{layers} entities"
         raise UsageError(
-            f"{self._format} holds {held}, and the model may find more: give --flat for entities "
-            f"that do not overlap, or write jsonl"
+            f"{self._format} holds {held} per word at most, and the model may find more: give "
+            f"--flat for entities that do not overlap, or write jsonl"
         )
 
     @property
