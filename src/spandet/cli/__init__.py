@@ -19,6 +19,7 @@ from spandet.cli.generate import generate_command
 from spandet.cli.models import models_command
 from spandet.cli.pack import pack_command
 from spandet.cli.predict import predict_command
+from spandet.cli.pretrain import pretrain_command
 from spandet.cli.serve import serve_command
 from spandet.cli.stats import stats_command
 from spandet.cli.terminal import show_error
@@ -59,6 +60,7 @@ app.command("stats")(stats_command)
 app.command("view")(view_command)
 app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
+app.command("pretrain")(pretrain_command)
 app.command("train")(train_command)
 app.command("export")(export_command)
 app.command("pack")(pack_command)

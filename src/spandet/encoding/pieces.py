@@ -83,6 +83,16 @@ class PieceMaker:
         self._overlap = overlap
         self._shared = shared
 
+    @property
+    def special(self) -> Special:
+        """Pieces that stand for no text."""
+        return self._special
+
+    @property
+    def capacity(self) -> int:
+        """Most pieces of text in a row."""
+        return self._capacity
+
     def pieces_of(self, words: Iterable[str]) -> dict[str, list[int]]:
         """The pieces of each word, from one call of the tokenizer.
 

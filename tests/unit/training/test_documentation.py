@@ -10,6 +10,7 @@ import pytest
 
 from spandet.config import Settings
 from spandet.encoding import EncoderSettings
+from spandet.pretraining import PretrainingSettings
 from spandet.training.settings import TrainingSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -17,7 +18,10 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def sections() -> list[tuple[str, str, type[Settings]]]:
     """The page, the heading and the settings of each section."""
-    found: list[tuple[str, str, type[Settings]]] = [("training.md", "training", TrainingSettings)]
+    found: list[tuple[str, str, type[Settings]]] = [
+        ("training.md", "training", TrainingSettings),
+        ("pretraining.md", "pretraining", PretrainingSettings),
+    ]
     for name, field in EncoderSettings.model_fields.items():
         kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if kind]
         (settings,) = [k for k in kinds if isinstance(k, type) and issubclass(k, Settings)]

@@ -1,0 +1,189 @@
+"""Texts as pieces on the disk: cut once, split into training and held-out text, read by memmap."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from spandet.encoding.pieces import Special
+from spandet.errors import UsageError
+from spandet.formats.target import Target
+from spandet.pretraining.texts import Survey, TextFacts, content_of
+from spandet.text import Document
+
+PIECES = "pieces"
+"""The folder of the cache, inside the folder of the run."""
+
+_FACTS = "facts.json"
+_SPLITS = ("train", "held-out")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CHUNK_DOCUMENTS = 512
+_CHUNK_PIECES = 1 << 20
+
+
+class PieceFacts(BaseModel):
+    """What a cache was made from."""
+
+    cutting: str
+    """A digest of the tokenizer and of the share that is held out."""
+    content: str
+    """A digest of the texts."""
+    texts: list[TextFacts]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class PieceStream:
+    """The pieces of documents, one document after another with a separator after each."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    """Is the piece the first of a word?"""
+
+    def counts(self, size: int) -> np.ndarray:
+        """How often each of `size` pieces occurs."""
+        total = np.zeros(size, dtype=np.int64)
+        for first in range(0, len(self.ids), _CHUNK_PIECES):
+            total += np.bincount(self.ids[first : first + _CHUNK_PIECES], minlength=size)
+        return total
+
+
+@dataclass(frozen=True)
+class PieceCorpus:
+    """All texts of a run as pieces."""
+
+    facts: PieceFacts
+    train: PieceStream
+    held_out: PieceStream
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts texts into pieces with a tokenizer."""
+
+    tokenizer: Any
+    """Of the tokenizers library."""
+    special: Special
+    size: int
+    """Pieces that the encoder knows."""
+    held_out: float
+    """Share of documents."""
+
+    def digest(self) -> str:
+        """The same for the same pieces of the same texts."""
+        facts = f"1 {self.held_out} {self.special} {self.size} {self.tokenizer.to_str()}"
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+    def cut(self, texts: Iterable[str]) -> Iterator[tuple[bool, PieceStream]]:
+        """Each document that has pieces, and whether it is held out."""
+        first: int | None = None
+        ends = np.array(self.special.suffix, dtype=np.int64)
+        waiting = iter(texts)
+        while chunk := list(islice(waiting, _CHUNK_DOCUMENTS)):
+            clean = [t if t.isascii() else _SURROGATE.sub("\ufffd", t) for t in chunk]
+            encoded = self.tokenizer.encode_batch(clean, add_special_tokens=False)
+            for text, encoding in zip(chunk, encoded, strict=True):
+                if not encoding.ids:
+                    continue
+                number = _number(text)
+                first = number if first is None else first
+                # The first document, too, so that there is one; copies go where the original goes.
+                is_held_out = self.held_out > 0 and (
+                    number == first or number < self.held_out * 2**64
+                )
+                ids = np.concatenate([np.array(encoding.ids, dtype=np.int64), ends])
+                words = np.array(encoding.word_ids, dtype=np.float64)  # None becomes nan
+                starts = np.ones(len(ids), dtype=bool)
+                starts[1 : len(words)] = words[1:] != words[:-1]
+                yield is_held_out, PieceStream(ids, starts)
+
+
+def _number(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+
+
+def write_pieces(texts: Sequence[Iterable[Document]], cutter: Cutter, folder: Path) -> None:
+    """Make sure that `folder` holds the pieces of these texts; cut them if it does not.
+
+    Raises:
+        UsageError: there is no text, or it cannot be written.
+    """
+    known = _known(folder)
+    if known and known.cutting == cutter.digest() and known.content == content_of(texts):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    survey = Survey(texts)
+    dtype = "uint16" if cutter.size <= 1 << 16 else "int32"
+    with Target(str(folder)).folder() as draft:
+        sizes = _write_streams(cutter.cut(survey), draft, np.dtype(dtype))
+        facts = PieceFacts(
+            cutting=cutter.digest(), content=survey.content(), texts=survey.facts, dtype=dtype
+        )
+        _check(facts, sizes)
+        (draft / _FACTS).write_text(facts.model_dump_json(), encoding="utf-8")
+
+
+def _known(folder: Path) -> PieceFacts | None:
+    try:
+        return PieceFacts.model_validate_json((folder / _FACTS).read_text(encoding="utf-8"))
+    except (OSError, ValidationError):
+        return None
+
+
+def _write_streams(
+    documents: Iterable[tuple[bool, PieceStream]], folder: Path, dtype: np.dtype[Any]
+) -> list[int]:
+    """Append each document to the files of its split; gives the pieces of each split."""
+    sizes = [0, 0]
+    with ExitStack() as stack:
+        files: list[tuple[BinaryIO, BinaryIO]] = [
+            (stack.enter_context(ids.open("wb")), stack.enter_context(starts.open("wb")))
+            for ids, starts in (_paths(folder, split) for split in _SPLITS)
+        ]
+        for is_held_out, pieces in documents:
+            ids, starts = files[is_held_out]
+            ids.write(pieces.ids.astype(dtype).tobytes())
+            starts.write(pieces.starts.tobytes())
+            sizes[is_held_out] += len(pieces.ids)
+    return sizes
+
+
+def _check(facts: PieceFacts, sizes: Sequence[int]) -> None:
+    if sizes[0]:
+        return
+    names = ", ".join(text.name for text in facts.texts) or "no file"
+    if not sizes[1]:
+        raise UsageError(f"there is no text to learn from in {names}")
+    raise UsageError(
+        f"all text of {names} is held out, so none is left to learn from: give more documents "
+        f"(--text-from text-lines makes one of each line), or set held_out=0"
+    )
+
+
+def read_pieces(folder: Path) -> PieceCorpus:
+    """The pieces that `write_pieces` has left in a folder; they stay on the disk."""
+    facts = PieceFacts.model_validate_json((folder / _FACTS).read_text(encoding="utf-8"))
+    train, held_out = (_stream(folder, split, facts.dtype) for split in _SPLITS)
+    return PieceCorpus(facts, train, held_out)
+
+
+def _stream(folder: Path, split: str, dtype: str) -> PieceStream:
+    ids, starts = _paths(folder, split)
+    if not ids.stat().st_size:  # which cannot be mapped
+        return PieceStream(np.zeros(0, dtype), np.zeros(0, bool))
+    return PieceStream(np.memmap(ids, dtype, mode="r"), np.memmap(starts, bool, mode="r"))
+
+
+def _paths(folder: Path, split: str) -> tuple[Path, Path]:
+    return folder / f"{split}.ids", folder / f"{split}.starts"
