@@ -15,8 +15,8 @@ _NAME = "spandet-full-precision"
 def widen_attention(model: Any) -> None:
     """Let an encoder compute its attention in fp32, whatever the rest is computed in.
 
-    On a CPU, torch's attention needs six times as long to go backward in bf16 as in fp32, which is
-    a fifth of a training step. Encoders with an attention of their own are left as they are.
+    On a CPU, torch's attention needs several times as long to go backward in bf16 as in fp32, which
+    is a fifth of a training step. Encoders with an attention of their own are left as they are.
     """
     if model.config._attn_implementation == "sdpa":  # noqa: SLF001 (transformers has no other name)
         AttentionInterface.register(_NAME, _attend)

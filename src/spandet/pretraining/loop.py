@@ -72,7 +72,7 @@ class PretrainingLoop:
             if state.step % settings.log_steps == 0:
                 self._log()
             if state.step == first + _STEPS_TO_ESTIMATE:
-                self._estimate(first)
+                self._estimate()
             # Before any checkpoint, so that one always stands behind the evaluation of its step.
             every = settings.evaluation_steps
             if state.step == self.steps or (every and state.step % every == 0):
@@ -141,6 +141,7 @@ class PretrainingLoop:
             yield self.engine.objective.prepare(
                 [self.held_out[number] for number in batch],
                 [generator(seed, "held-out", number) for number in batch],
+                measured=True,
             )
 
     def _begin_pace(self) -> None:
@@ -151,11 +152,11 @@ class PretrainingLoop:
     def _per_second(self) -> float:
         return self._pieces / max(monotonic() - self._pace_from, 1e-9)
 
-    def _estimate(self, first: int) -> None:
-        per_step = (monotonic() - self._pace_from) / (self.state.step - first)
-        left = clock(per_step * (self.steps - self.state.step))
-        speed = f"{self._per_second():,.0f} pieces/s"
-        self.screen.note(f"{speed}: about {left} to go for {self.steps:,} steps")
+    def _estimate(self) -> None:
+        settings, speed = self.settings, self._per_second()
+        per_step = settings.batch_blocks * settings.accumulation * settings.block
+        left = clock(per_step * (self.steps - self.state.step) / speed)
+        self.screen.note(f"{speed:,.0f} pieces/s: about {left} to go for {self.steps:,} steps")
 
     def _log(self) -> None:
         facts = {

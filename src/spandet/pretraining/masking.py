@@ -36,14 +36,22 @@ class Masking:
     random: np.ndarray
     """Pieces that may stand in for another."""
 
-    def apply(self, block: Block, chance: Generator) -> Masked:
-        """Choose pieces of a block, or words of it, and cover them."""
+    def apply(self, block: Block, chance: Generator, *, cover_all: bool = False) -> Masked:
+        """Choose pieces of a block, or words of it, and cover them.
+
+        Args:
+            block: What to mask.
+            chance: All that the choice depends on besides the block.
+            cover_all: Replace every chosen piece by the mask. A piece that is left as it is can be
+                copied, so that a loss with such pieces does not say how well others are predicted.
+        """
         places = self._choose(block, chance)
         targets = block.ids[places]
         ids = block.ids.copy()
         fate = torch.rand(len(places), generator=chance, dtype=torch.float64).numpy()
         drawn = torch.randint(len(self.random), (len(places),), generator=chance).numpy()
-        kept, random = self.settings.kept_share, self.settings.random_share
+        kept = 0.0 if cover_all else self.settings.kept_share
+        random = 0.0 if cover_all else self.settings.random_share
         covered = np.where(fate < kept + random, self.random[drawn], self.mask)
         ids[places] = np.where(fate < kept, targets, covered)
         return Masked(ids, places, targets)

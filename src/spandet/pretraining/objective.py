@@ -48,8 +48,13 @@ class Objective(nn.Module, ABC):
     encoder: Any
 
     @abstractmethod
-    def prepare(self, blocks: Sequence[Block], chance: Sequence[Generator]) -> Batch:
-        """Blocks of equal length as tensors; each depends on its own generator only."""
+    def prepare(
+        self, blocks: Sequence[Block], chance: Sequence[Generator], *, measured: bool = False
+    ) -> Batch:
+        """Blocks of equal length as tensors, for `forward` or to be `measured`.
+
+        Each depends on its own generator only.
+        """
 
     @abstractmethod
     def forward(self, batch: Batch) -> dict[str, Loss]:
@@ -70,7 +75,7 @@ class MaskedPieces(Objective):
 
     Only the vectors at masked places go through the output layer, whose matrix is that of the
     input embeddings. Its bias begins as the logarithm of how often a piece occurs, and the
-    transform before it as the identity: to the encoder, an output is near its own embedding.
+    transform before it as the identity.
     """
 
     _classes: Tensor
@@ -102,10 +107,13 @@ class MaskedPieces(Objective):
             settings, statistics.mask, statistics.special, np.flatnonzero(common)
         )
 
-    def prepare(self, blocks: Sequence[Block], chance: Sequence[Generator]) -> Batch:
-        """Mask some pieces of each block."""
+    def prepare(
+        self, blocks: Sequence[Block], chance: Sequence[Generator], *, measured: bool = False
+    ) -> Batch:
+        """Mask some pieces of each block; none of them stays visible when it is measured."""
         masked = [
-            self._masking.apply(block, one) for block, one in zip(blocks, chance, strict=True)
+            self._masking.apply(block, one, cover_all=measured)
+            for block, one in zip(blocks, chance, strict=True)
         ]
         width = len(masked[0].ids)
         places = [one.places + number * width for number, one in enumerate(masked)]

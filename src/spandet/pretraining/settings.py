@@ -29,7 +29,7 @@ class PretrainingSettings(Settings):
     """Every random choice follows from it: first weights, order, masks, dropout."""
     block: Annotated[int, Interval(ge=8)] = 128
     """Pieces that are read at once, special ones included."""
-    batch_blocks: Positive = 32
+    batch_blocks: Positive = 16
     """Blocks of one batch, over all processes together."""
     accumulation: Positive = 1
     """Batches per optimizer step."""
@@ -43,9 +43,9 @@ class PretrainingSettings(Settings):
     """Share of the predicted pieces that are left as they are."""
     whole_words: bool = False
     """Mask all pieces of a word or none."""
-    vocabulary: Literal["all", "corpus"] = "all"
+    vocabulary: Literal["all", "corpus"] = "corpus"
     """Pieces among which a masked one is predicted: all, or those that occur in the texts."""
-    lr: Weight = 2e-4
+    lr: Weight = 5e-4
     """Highest learning rate of the encoder's last layer."""
     head_lr: Rate = 1e-3
     """Highest learning rate of the output layer, which starts from new weights."""

@@ -86,3 +86,14 @@ def test_a_mask_depends_on_its_generator_only() -> None:
     assert (first.ids == again.ids).all()
     assert (first.places == again.places).all()
     assert (first.places != other.places).any()
+
+
+def test_what_is_measured_is_covered() -> None:
+    """A piece that stays visible could be copied."""
+    row = block(list(range(4, 50)))
+
+    for number in range(20):
+        trained = masking().apply(row, generator(0, number))
+        measured = masking().apply(row, generator(0, number), cover_all=True)
+        assert (measured.places == trained.places).all()
+        assert (measured.ids[measured.places] == MASK).all()

@@ -97,7 +97,7 @@ def test_alone_is_as_in_a_batch(encoder: Pretrained) -> None:
 
 
 def test_it_begins_with_the_frequencies_of_pieces(encoder: Pretrained) -> None:
-    made = objective(encoder)
+    made = objective(encoder, vocabulary="all")
     torch.nn.init.zeros_(made.norm.weight)
     batch = made.prepare(blocks(encoder, 1), [generator(0)])
     counts = np.arange(len(encoder.tokenizer)) * (np.arange(len(encoder.tokenizer)) % 3 > 0)
