@@ -1,6 +1,6 @@
 """What all tests share.
 
-Tests run side by side and are small: one thread each, set before torch is loaded.
+Tests run side by side and are small: one thread each.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"  # for processes that tests start
+torch.set_num_threads(1)  # pytest's plugins have loaded torch by now
 
-pytest_plugins = ["page_fixtures"]
+pytest_plugins = ["support.page_fixtures"]
 
 # Other work on the machine is no failure.
 settings.register_profile("patient", parent=settings(), deadline=None)

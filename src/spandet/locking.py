@@ -68,8 +68,13 @@ def is_main_process() -> bool:
 
 
 def lock_path(output: str | PathLike[str]) -> Path:
-    """The lock file of an output: the same for every spelling of its path."""
+    """The lock file of an output: the same for every spelling of its path.
+
+    It is beside the output, but inside a folder that is mounted or whose parent is not ours.
+    """
     final = Path(output).resolve()
+    if final.is_dir() and (final.is_mount() or not os.access(final.parent, os.W_OK)):
+        return final / ".lock"
     return final.with_name(f".{final.name}.lock")
 
 

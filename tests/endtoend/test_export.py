@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,26 @@ import pytest
 from onnx import numpy_helper
 from typer.testing import CliRunner
 
-from small_models import DETECTORS, small_documents, small_model, small_texts
 from spandet import write
 from spandet.cli import app
 from spandet.errors import MissingExtraError, UsageError
 from spandet.exported import Manifest
-from spandet.exporting import ExportError, ExportOptions, ExportReport, export, folders, run
+from spandet.exporting import ExportError, ExportOptions, export, folders, run
 from spandet.exporting.folders import Built
 from spandet.manifest import UNCHECKED, refresh_manifest
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.tracing import trace
+from support.small_models import (
+    DETECTORS,
+    small_documents,
+    small_export,
+    small_model,
+    small_texts,
+)
 
 ONE = "locate-and-label"
 Reused = Callable[..., None]
-
-
-@cache
-def exported(detector: str) -> tuple[Path, ExportReport]:
-    """A folder beside the small model that it was made from: slow, so once for all tests."""
-    model = small_model(detector)
-    out = model.parent / f"{detector}-onnx"
-    return out, export(model, out, data=small_documents(20, seed=5))
 
 
 @pytest.fixture(params=DETECTORS)
@@ -51,7 +48,7 @@ def reused(monkeypatch: pytest.MonkeyPatch) -> Reused:
     """Exports that take over the graphs of the one that was made before, whole or damaged."""
 
     def reuse(damage: str = "") -> None:
-        source, _ = exported(ONE)
+        source = small_export(ONE)
 
         def build(_recognizer: object, _recorded: object, folder: Path, _say: object) -> Built:
             shutil.copytree(source, folder)
@@ -83,7 +80,7 @@ def plain(document: Document) -> list[tuple[object, str, Any]]:
 
 
 def both(detector: str) -> tuple[Recognizer, Recognizer]:
-    folder, _ = exported(detector)
+    folder = small_export(detector)
     return Recognizer.from_pretrained(small_model(detector)), Recognizer.from_pretrained(folder)
 
 
@@ -96,16 +93,16 @@ def test_an_exported_model_finds_what_torch_finds(detector: str) -> None:
 
 
 def test_everything_but_look_ups_is_exported(detector: str) -> None:
-    folder, report = exported(detector)
-    assert report.parity.passed
+    folder = small_export(detector)
+    report = json.loads((folder / "export.json").read_text())
+    assert report["parity"]["passed"]
     look_ups = {"encoder.hashed.table", "encoder.characters.embedding"}
     # Nominees of a jury stay where they are, so that what votes on their places is idle.
-    idle = {name for name in report.kept if detector == "span-jury" and ".votes." in name}
-    assert set(report.kept) - {"encoder.fusion.norm"} - idle == look_ups
+    idle = {name for name in report["kept"] if detector == "span-jury" and ".votes." in name}
+    assert set(report["kept"]) - {"encoder.fusion.norm"} - idle == look_ups
     graphs = {path.stem for path in folder.glob("*.onnx")}
-    assert graphs == set(report.exported)
-    assert json.loads((folder / "export.json").read_text()) == report.to_json()
-    assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+    assert graphs == set(report["exported"])
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
 def test_a_sentence_alone_and_in_a_batch_is_the_same(detector: str) -> None:
@@ -139,7 +136,7 @@ def test_many_threads_may_read_at_once() -> None:
 
 
 def test_another_process_reads_the_folder_wherever_it_is(tmp_path: Path) -> None:
-    folder, _ = exported(ONE)
+    folder = small_export(ONE)
     moved = shutil.copytree(folder, tmp_path / "moved")
     text = small_texts(1, seed=8)[0]
     (tmp_path / "text.txt").write_text(text)
@@ -162,29 +159,31 @@ def test_what_is_saved_again_is_exported_still(tmp_path: Path) -> None:
 
 
 def test_only_decoding_can_be_changed_afterwards() -> None:
-    folder, _ = exported(ONE)
+    folder = small_export(ONE)
     assert Recognizer.from_pretrained(folder, ["decoding.threshold=0.2"]).decoding.threshold == 0.2
     with pytest.raises(UsageError, match=r"only decoding\.\* can be changed, not 'detector\.drop"):
         Recognizer.from_pretrained(folder, ["detector.dropout=0.3"])
 
 
 def test_an_export_is_not_exported_again(tmp_path: Path) -> None:
-    folder, _ = exported(ONE)
+    folder = small_export(ONE)
     with pytest.raises(UsageError, match="is exported already"):
         export(folder, tmp_path / "out")
 
 
-def test_without_onnxruntime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, _ = exported(ONE)
+def test_without_onnxruntime_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small_export(ONE)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtraError, match=r'pip install "spandet\[onnx\]"'):
         Recognizer.from_pretrained(folder)
     with pytest.raises(MissingExtraError, match=r"spandet\[onnx\]"):
-        export(small_model(ONE), folder.parent / "none")
+        export(small_model(ONE), tmp_path / "none")
 
 
 def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, _ = exported(ONE)
+    folder = small_export(ONE)
     broken = shutil.copytree(folder, tmp_path / "broken")
     (broken / "detector.filter.forward.onnx").write_bytes(b"nonsense")
     with pytest.raises(UsageError, match=r"filter\.forward\.onnx is damaged, or was changed"):
@@ -219,6 +218,8 @@ def test_eight_bits_are_reported_beside_the_others(reused: Reused, tmp_path: Pat
     gold = small_documents()  # what it has learnt, so that there is an F1 to lose
     options = ExportOptions(int8=True, max_loss=100)
     report = export(small_model(ONE), tmp_path / "out", data=gold, options=options)
+    assert json.loads((tmp_path / "out" / "export.json").read_text()) == report.to_json()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [one.name for one in report.measured] == ["torch", "onnx", "int8"]
     assert all(one.f1 is not None and one.f1 > 0.3 for one in report.measured)
     assert "F1" in report.title  # and nothing of parity, which was shown of the float graphs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import signal
 import subprocess
@@ -14,28 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from small_models import small_documents, small_model
 from spandet import read, write
 from spandet.recognizer import Recognizer
 from spandet.text import Document
+from support.command_line import spandet, succeeds
+from support.small_models import small_documents, small_model
 
 DETECTOR = "proposer-regressor"
 
 
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "spandet", *map(str, arguments)]
-
-
-def spandet(*arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, input=stdin, check=False
-    )
-
-
-def succeeds(*arguments: object, stdin: str | None = None) -> str:
-    done = spandet(*arguments, stdin=stdin)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def marks(spool: Path) -> int:
@@ -192,28 +180,22 @@ def test_a_long_stream_takes_no_more_memory_than_a_short_one(leak: int, code: in
     assert done.returncode == code, done.stdout + done.stderr
 
 
-def test_models_are_listed_and_found_by_name(tmp_path: Path) -> None:
+def test_models_are_listed_and_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = small_model(DETECTOR)
     (tmp_path / "little").symlink_to(folder)
-    environment = {**os.environ, "SPANDET_MODELS": str(tmp_path)}
-
-    def said(*arguments: object) -> str:
-        done = subprocess.run(
-            command(*arguments), capture_output=True, text=True, check=True, env=environment
-        )
-        return done.stdout
-
-    (listed,) = [
-        model for model in json.loads(said("models", "--json")) if model["name"] == "little"
-    ]
+    monkeypatch.setenv("SPANDET_MODELS", str(tmp_path))
+    listing = json.loads(succeeds("models", "--json"))
+    (listed,) = [model for model in listing if model["name"] == "little"]
     assert listed["origin"] == "local"
     assert listed["detector"] == DETECTOR
     assert listed["dev_f1"] > 0.5
     assert "place" in listed["labels"]
-    assert "little" in said("models")
-    assert said("models", "little").startswith("---\nlibrary_name: spandet")
+    assert "little" in succeeds("models")
+    assert succeeds("models", "little").startswith("---\nlibrary_name: spandet")
     (tmp_path / "in.txt").write_text("Tibburn.")
-    assert json.loads(said("predict", "little", tmp_path / "in.txt"))["text"] == "Tibburn."
+    assert json.loads(succeeds("predict", "little", tmp_path / "in.txt"))["text"] == "Tibburn."
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "-"])

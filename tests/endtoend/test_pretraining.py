@@ -12,10 +12,10 @@ import pytest
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from pretraining_toys import save_tiny_encoder, texts, tiny_settings
 from spandet import write
 from spandet.cli import app
-from training_toys import largest_difference
+from support.pretraining_toys import save_tiny_encoder, texts, tiny_settings
+from support.training_toys import largest_difference
 
 
 def command(folder: Path, out: str) -> list[str]:

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import spandet
-from local_ray import IGNORED, at_most, local_ray
-from small_models import small_documents, small_model
 from spandet.cli import app
 from spandet.errors import FormatError, UsageError
 from spandet.integrations.parts import PartDone
 from spandet.integrations.ray_engine import RayJob, run_ray
 from spandet.text import Document
+from support.local_ray import IGNORED, at_most, local_ray
+from support.small_models import small_documents, small_model
 
 pytestmark = IGNORED
 

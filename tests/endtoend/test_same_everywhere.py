@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -12,9 +10,10 @@ from typing import Any
 import pytest
 
 import spandet
-from local_ray import IGNORED, at_most, local_ray
-from small_models import DETECTORS, small_documents, small_model, small_texts
 from spandet.text import Document
+from support.command_line import succeeds
+from support.local_ray import IGNORED, at_most, local_ray
+from support.small_models import DETECTORS, small_export, small_model, small_texts
 
 Entities = list[dict[str, Any]]
 Door = Callable[[Path, list[str], Path], list[Entities]]
@@ -50,8 +49,7 @@ def as_a_stream(model: Path, texts: list[str], folder: Path) -> list[Entities]:
 def on_the_command_line(model: Path, texts: list[str], folder: Path) -> list[Entities]:
     given, found = folder / "given.jsonl", folder / "found.jsonl"
     spandet.write([Document(text) for text in texts], given)
-    command = [sys.executable, "-m", "spandet", "predict", str(model), str(given), "-o", str(found)]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    succeeds("predict", model, given, "-o", found)
     return plain(list(spandet.read(found)))
 
 
@@ -82,17 +80,9 @@ def on_ray(model: Path, texts: list[str], folder: Path) -> list[Entities]:
     return plain(list(spandet.read(folder / "found", "jsonl")))
 
 
-@lru_cache
-def exported(model: Path) -> Path:
-    exporting = pytest.importorskip("spandet.exporting", reason="needs the extra onnx")
-    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
-    folder = model.parent / f"{model.name}-somewhere-else"
-    exporting.export(model, folder, data=small_documents(8, seed=5))
-    return folder
-
-
 def in_onnx(model: Path, texts: list[str], folder: Path) -> list[Entities]:
-    return as_a_stream(exported(model), texts, folder)
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    return as_a_stream(small_export(model.name), texts, folder)
 
 
 DOORS: dict[str, Door] = {

@@ -18,9 +18,9 @@ from typing import Any
 import httpx
 import pytest
 
-from service_process import Service, service
-from serving_toys import plain, sentences, sure_recognizer
 from spandet.recognizer import Recognizer
+from support.service_process import Service, service
+from support.serving_toys import plain, sentences, sure_recognizer
 
 ENTITIES = "/v1/entities"
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from page_visits import Visit
-from small_models import DETECTORS, small_model, small_texts
 from spandet.detectors.biaffine import Biaffine
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.text.plain import plain_document
+from support.page_visits import Visit
+from support.small_models import DETECTORS, small_model, small_texts
 
 
 def _text() -> str:

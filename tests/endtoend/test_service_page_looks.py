@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from page_visits import Visit, entity, serving
-from serving_toys import sure_recognizer
 from spandet.serving import create_app
+from support.page_visits import Visit, entity, serving
+from support.serving_toys import sure_recognizer
 
 Visits = Callable[..., Visit]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from page_visits import Visit, entity
+from support.page_visits import Visit, entity
 
 TEXT = "There is pain in the knee and shoulder of the man."
 WORDS = ["There", "is", "pain", "in", "the", "knee", "and", "shoulder", "of", "the", "man", "."]

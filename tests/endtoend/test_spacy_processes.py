@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from small_models import small_model, small_texts
+from support.small_models import small_model, small_texts
 
 CODE = """
 import json, sys

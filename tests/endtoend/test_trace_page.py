@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import browsing
-from browsing import find_browser
 from spandet.viewing import trace_to_html
 from spandet.viewing.traces import TracedDocument
-from trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
+from support import browsing
+from support.browsing import find_browser
+from support.trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
 
 # Runs after the page's own script.
 PROBE = """

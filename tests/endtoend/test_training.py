@@ -27,7 +27,7 @@ from spandet.recognizer import Recognizer
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training import TrainingError, train
 from spandet.training.data import Documents
-from training_toys import documents, largest_difference
+from support.training_toys import documents, largest_difference
 
 RECIPE = """
 [encoder.hashed]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import browsing
-from browsing import find_browser
 from spandet.text import CharSpan, Document, Entity
 from spandet.viewing import comparison_to_html, to_html
+from support import browsing
+from support.browsing import find_browser
 
 TEXT = "👍 The IL-2 receptor gene <b>binds</b> بالقاهرة"
 HOSTILE = "<script>document.title='x'</script>"

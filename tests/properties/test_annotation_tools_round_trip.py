@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spandet.formats import read, write
 from spandet.text import Document
-from strategies import IDS, JSON, SCORES, TEXT, raw_documents, word_rows, worded_documents
+from support.strategies import IDS, JSON, SCORES, TEXT, raw_documents, word_rows, worded_documents
 
 ANY_IDS = st.none() | IDS | st.text(max_size=5) | st.integers(-9, 10**20).map(str)
 UNSCORED = st.lists(

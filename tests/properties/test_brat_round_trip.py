@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spandet.formats import read, write
 from spandet.text import Document
-from strategies import TEXT, raw_documents
+from support.strategies import TEXT, raw_documents
 
 LINES = st.text(st.sampled_from("ab\r\n\t .\u2028\ufeff\x85é"), max_size=12)
 IDS = st.text(st.sampled_from('ab/\\.%:2F41 *?"\n\x00é'), min_size=1, max_size=10)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spandet.errors import FormatError
 from spandet.formats import read, write
 from spandet.text import Document, Entity, WordRow, WordSpan
-from strategies import LABELS, WORDS, word_rows
+from support.strategies import LABELS, WORDS, word_rows
 
 CONLL = ["conll", "conll-iob1", "conll-bioes", "conll-bmes"]
 NO_SCORES = st.none()

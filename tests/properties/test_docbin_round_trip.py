@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spandet.errors import FormatError
 from spandet.formats import read, write
 from spandet.text import Document
-from strategies import JSON, raw_documents, word_rows, worded_documents
+from support.strategies import JSON, raw_documents, word_rows, worded_documents
 
 pytest.importorskip("spacy")
 

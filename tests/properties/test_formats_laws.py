@@ -14,7 +14,7 @@ from spandet.errors import FormatError
 from spandet.formats import FORMATS, read, write
 from spandet.formats.jsonl import record_of
 from spandet.text import Document, WordRow
-from strategies import raw_documents, word_rows, worded_documents
+from support.strategies import raw_documents, word_rows, worded_documents
 
 ANY_TEXT = st.text(max_size=40)  # lone surrogates and control characters included
 READABLE = [name for name, row in FORMATS.items() if row.read is not None]

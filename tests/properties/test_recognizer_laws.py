@@ -15,12 +15,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from small_models import DETECTORS
 from spandet import generate
 from spandet.errors import UsageError
 from spandet.long_sentences import LongSentences
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.text import Document
+from support.small_models import DETECTORS
 
 SMALLER: dict[str, dict[str, Any]] = {
     "locate-and-label": {"filter_threshold": 0.0, "lengths": [1, 2, 3]},

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spandet.errors import FormatError
 from spandet.formats import FORMATS, read, write
 from spandet.text import Document
-from strategies import LABELS, WORDS, raw_documents, word_rows, worded_documents
+from support.strategies import LABELS, WORDS, raw_documents, word_rows, worded_documents
 
 WRITABLE = [name for name, row in FORMATS.items() if row.write is not None]
 ODD_LABELS = LABELS | st.sampled_from(["", " ", "O", "B-X", "a\tb", "\n", "a;b", "\ud800"])

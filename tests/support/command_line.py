@@ -25,9 +25,9 @@ def spandet(*arguments: object, stdin: str | None = None) -> Ran:
     given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8", newline="")
     out, err = _stream(), _stream()
     argv = ["spandet", *map(str, arguments)]
-    with patch.object(sys, "argv", argv), patch.object(sys, "stdin", given):
-        with redirect_stdout(out), redirect_stderr(err):
-            code = _code()
+    streams = redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given)
+    with streams[0], streams[1], streams[2], patch.object(sys, "argv", argv):
+        code = _code()
     return Ran(code, _text(out), _text(err))
 
 

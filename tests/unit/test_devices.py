@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from detector_variants import Variant, chance, gold, variants, words
-from pretend_device import DevicesMeetError, pretended_device
 from spandet.decoding import DecodingSettings
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
 from spandet.linking import assemble
 from spandet.spans.flat import enumerate_spans
 from spandet.tensors import Links, SpanPredictions, moved, total_of
-from tiny_bert import save_tiny_bert
+from support.detector_variants import Variant, chance, gold, variants, words
+from support.pretend_device import DevicesMeetError, pretended_device
+from support.tiny_bert import save_tiny_bert
 
 LENGTHS = (4, 1)
 ITEMS = [[(0, 2, 1), (1, 2, 2)], []]

@@ -89,11 +89,11 @@ def test_a_narrow_format_is_refused_before_the_work(name: str, tmp_path: Path) -
     assert str(done.exception).startswith(f"{name} holds ")
     assert "give --flat for entities that do not overlap, or write jsonl" in str(done.exception)
     assert not (tmp_path / "out.x").exists()
-    # Flat by an option, by a changed setting or by itself: the next mistake is the missing weights.
+    # Flat by an option, by a changed setting or by itself: the next mistake is the missing manifest.
     loose, flat = model_with(tmp_path / "loose"), model_with(tmp_path / "flat", flat=True)
     for words in ((loose, "--flat"), (loose, "--set", "decoding.flat=true"), (flat,)):
         done = run(words[0], *target, *words[1:])
-        assert "model.safetensors" in str(done.exception)
+        assert "manifest.json is missing" in str(done.exception)
 
 
 def test_formats_with_layers_are_those_that_refuse_overlaps() -> None:
@@ -110,5 +110,5 @@ def test_formats_with_layers_are_those_that_refuse_overlaps() -> None:
 def test_what_is_no_model_is_named(tmp_path: Path) -> None:
     for text in ("", "[]"):
         (tmp_path / "config.json").write_text(text)
-        with pytest.raises(UsageError, match="is not a model folder"):
+        with pytest.raises(UsageError, match=r"config\.json is damaged"):
             is_flat(tmp_path)

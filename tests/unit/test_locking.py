@@ -74,6 +74,19 @@ def test_other_spellings_are_the_same_output(tmp_path: Path) -> None:
                 pass
 
 
+def test_a_folder_whose_parent_is_not_ours_has_the_lock_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    with one_writer(folder):
+        assert [path.name for path in tmp_path.rglob("*")] == ["mounted", ".lock"]
+        with pytest.raises(UsageError, match="is being written by process"), one_writer(folder):
+            pass
+    assert list(folder.iterdir()) == []
+
+
 def test_a_lock_that_vanishes_while_it_is_taken_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

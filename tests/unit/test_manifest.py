@@ -16,7 +16,7 @@ from spandet.catalog import models
 from spandet.errors import SpandetError, UsageError
 from spandet.manifest import MANIFEST, UNCHECKED, check_files, finish_replacing
 from spandet.recognizer import ModelSettings, Recognizer
-from tiny_bert import save_tiny_bert
+from support.tiny_bert import save_tiny_bert
 
 HASHED = {"hashed": {"dim": 8, "rows": 16}, "fusion": {"dim": 8}}
 DETECTOR = {"name": "biaffine"}

@@ -15,14 +15,13 @@ from typing import Any, cast
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor
 
 from spandet.encoding.pretrained import fetch
 from spandet.encoding.transformer import Pretrained, TransformerSettings
 from spandet.errors import ConfigError, UsageError
 from spandet.formats import read
 from spandet.formats.target import Target
-from spandet.locking import one_writer
+from spandet.locking import is_main_process, one_writer
 from spandet.pretraining.blocks import Blocks
 from spandet.pretraining.engine import PretrainingEngine, resolve_precision
 from spandet.pretraining.files import EncoderFiles
@@ -37,8 +36,10 @@ from spandet.text import Document
 from spandet.training.card import CARD
 from spandet.training.checkpoint import (
     CHECKPOINT,
+    Saved,
     check_identity,
-    read_checkpoint,
+    has_checkpoint,
+    read_newest,
     remove_checkpoint,
 )
 from spandet.training.engine import build_accelerator
@@ -86,24 +87,23 @@ def pretrain(
     chosen, folder = settings or PretrainingSettings(), Path(out)
     if not texts:
         raise UsageError("there is no text to learn from: give at least one file")
-    _check_folder(folder, resume=resume)
-    name = TransformerSettings(name=str(encoder), freeze_embeddings=chosen.freeze_embeddings)
-    pretrained = fetch(name)
-    _check_encoder(pretrained, chosen, str(encoder))
-    accelerator = build_accelerator(chosen.training(resolve_precision(chosen.precision)))
-    accelerator.wait_for_everyone()  # all have looked before one of them writes
-    is_main = accelerator.is_main_process
-    run = _Run(
-        name=Path(encoder).name,
-        pretrained=pretrained,
-        weights=_digest(pretrained),
-        texts=[read(text) if isinstance(text, str | PathLike) else text for text in texts],
-        settings=chosen,
-        folder=folder,
-        accelerator=accelerator,
-        screen=Screen(silent=not (progress and is_main)),
-    )
-    with one_writer(folder) if is_main else nullcontext(), _own_chance():
+    with one_writer(folder) if is_main_process() else nullcontext(), _own_chance():
+        _check_folder(folder, resume=resume)
+        name = TransformerSettings(name=str(encoder), freeze_embeddings=chosen.freeze_embeddings)
+        pretrained = fetch(name)
+        _check_encoder(pretrained, chosen, str(encoder))
+        accelerator = build_accelerator(chosen.training(resolve_precision(chosen.precision)))
+        accelerator.wait_for_everyone()  # all have looked before one of them writes
+        run = _Run(
+            name=Path(encoder).name,
+            pretrained=pretrained,
+            weights=_digest(pretrained),
+            texts=[read(text) if isinstance(text, str | PathLike) else text for text in texts],
+            settings=chosen,
+            folder=folder,
+            accelerator=accelerator,
+            screen=Screen(silent=not (progress and accelerator.is_main_process)),
+        )
         run.execute(resume=resume)
         accelerator.wait_for_everyone()
     return folder
@@ -178,7 +178,7 @@ class _Run:
     def _is_over(self) -> bool:
         """Has it been brought to its end before? If so, it must have been this one."""
         path = self.folder / RUN
-        if not path.exists() or (self.folder / CHECKPOINT).exists():
+        if not path.exists() or has_checkpoint(self.folder):
             return False
         known = json.loads(path.read_text(encoding="utf-8"))
         check_identity(known["identity"], self._identity(content_of(self.texts)))
@@ -214,9 +214,12 @@ class _Run:
         state = RunState(identity=self._identity(corpus.facts.content))
         saved = self._saved(state.identity) if resume else None
         if saved is not None:
-            tensors, state = saved
-            engine.learner.restore(tensors)
+            state = saved.state
+            engine.learner.restore(saved.tensors)
             engine.scaler = state.scaler
+            self.accelerator.wait_for_everyone()  # all have read it
+            if self.accelerator.is_main_process:
+                saved.make_newest()
         log = self._log(state) if self.accelerator.is_main_process else None
         # The keeper asks a model for nothing but `save_pretrained`.
         model = cast("Recognizer", EncoderFiles(self.pretrained))
@@ -258,14 +261,14 @@ class _Run:
         make = OBJECTIVES[self.settings.objective]
         return make(self.pretrained.transformer.model, statistics, self.settings)
 
-    def _saved(self, identity: dict[str, Any]) -> tuple[dict[str, Tensor], RunState] | None:
-        if not (self.folder / CHECKPOINT).exists():
+    def _saved(self, identity: dict[str, Any]) -> Saved | None:
+        if not has_checkpoint(self.folder):
             self.screen.note("no checkpoint had been written: starting from the beginning")
             return None
-        tensors, state = read_checkpoint(self.folder / CHECKPOINT)
-        check_identity(state.identity, identity)
-        self.screen.note(f"resuming after step {state.step}")
-        return tensors, state
+        saved = read_newest(self.folder, self.screen.note)
+        check_identity(saved.state.identity, identity)
+        self.screen.note(f"resuming after step {saved.state.step}")
+        return saved
 
     def _log(self, state: RunState) -> Log:
         wants_board = self.settings.tensorboard

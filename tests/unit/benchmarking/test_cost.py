@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from benchmark_toys import RECIPE, documents, toy_folder
 from spandet.benchmarking import cost
 from spandet.benchmarking.batches import Batch, sorted_batches
 from spandet.benchmarking.clock import Timing, Work
@@ -31,6 +30,7 @@ from spandet.encoding import Encoder
 from spandet.errors import UsageError
 from spandet.recognizer import Recognizer
 from spandet.training.progress import Screen
+from support.benchmark_toys import RECIPE, documents, toy_folder
 
 TIMING = Timing(sentences=8, batch=4, rounds=1)
 SILENT = Screen(silent=True)

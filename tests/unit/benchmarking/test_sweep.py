@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from benchmark_toys import toy_folder
 from spandet.benchmarking.clock import Timing
 from spandet.benchmarking.sweep import Swept, choices, sweep
 from spandet.benchmarking.sweep_sheet import SweepSheet
@@ -20,6 +19,7 @@ from spandet.formats import read
 from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.data import Split, load
+from support.benchmark_toys import toy_folder
 
 OPTIONS = [
     Option("detector.steps", ("1", "3")),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmark_toys import RECIPE, documents
 from spandet.benchmarking import table as tables
 from spandet.benchmarking.recipe_lists import read_lists
 from spandet.benchmarking.table import TableOfRuns
@@ -17,6 +16,7 @@ from spandet.benchmarking.table_sheet import TableSheet, deviation, mean
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
 from spandet.training import Recipe, TrainingError, TrainingInterrupted, load, train
+from support.benchmark_toys import RECIPE, documents
 
 PROJECT = Path(__file__).parents[3]
 LISTS = sorted((PROJECT / "recipes" / "ablations").glob("*.toml"))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from benchmark_toys import toy_folder
 from spandet.cli import app
+from support.benchmark_toys import toy_folder
 
 QUICK = ["--timed", "8", "--rounds", "1"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from benchmark_toys import RECIPE, documents
 from spandet.benchmarking import table as tables
 from spandet.cli import app
 from spandet.errors import SpandetError
 from spandet.formats import write
 from spandet.training import TrainingError
+from support.benchmark_toys import RECIPE, documents
 
 
 def run(place: Path, *more: str) -> Result:

@@ -74,11 +74,13 @@ def _spare(monkeypatch: pytest.MonkeyPatch, seen: list[Path]) -> None:
 
     monkeypatch.setattr("spandet.exporting.run._run", exported)
 
-    def serve(_: object, listener: Any, *, ready: Callable[[], None]) -> None:
+    def serve(_: object, listener: Any, *, ready: Callable[[], None], **__: object) -> None:
         ready()
         listener.close()
 
     monkeypatch.setattr("spandet.serving.server.run", serve)
+    # The log of a service is that of its whole process, and this one goes on.
+    monkeypatch.setattr("spandet.serving.server.set_up_log", lambda **_: None)
 
 
 def test_a_cluster_gets_a_model_by_its_name(

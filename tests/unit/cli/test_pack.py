@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from small_models import small_documents, small_model
 from spandet import write
 from spandet.cli import app
 from spandet.errors import UsageError
+from support.small_models import small_documents, small_model
 
 
 def run(*words: object) -> Result:

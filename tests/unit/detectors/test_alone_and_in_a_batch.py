@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detector_variants import Variant, chance, gold, variants, words
-from sentence_toys import Item
 from spandet.detectors import Detector
+from support.detector_variants import Variant, chance, gold, variants, words
+from support.sentence_toys import Item
 
 SENTENCES: dict[int, list[Item]] = {
     5: [(0, 2, 1), (1, 2, 2)],

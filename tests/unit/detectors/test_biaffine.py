@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sentence_toys import Item, gold_spans, word_features
 from spandet.detectors.biaffine import Biaffine, BiaffineSettings
 from spandet.tensors import SpanPredictions, WordFeatures
+from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 8, 4
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from sentence_toys import word_features
 from spandet.chance import generator
 from spandet.detectors.boundary_diffusion import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
 from spandet.errors import ConfigError
 from spandet.tensors import SpanPredictions
+from support.sentence_toys import word_features
 
 LENGTHS = (40, 20, 12)
 

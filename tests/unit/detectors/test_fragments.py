@@ -2,13 +2,13 @@
 
 import torch
 
-from sentence_toys import gold_spans, word_features
 from spandet.chance import generator
 from spandet.decoding import DecodingSettings
 from spandet.detectors.boundary_diffusion import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
 from spandet.linking import Whole, assemble
 from spandet.tensors import WordFeatures
+from support.sentence_toys import gold_spans, word_features
 
 DIM, LENGTHS = 8, (9, 1, 14)
 LOOSE = DecodingSettings(threshold=0.0, none_weight=0.0, crossing="keep")

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from detector_variants import DIM, LABELS, Variant, chance, gold, variants, words
 from spandet.detectors import Detector
 from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
 from spandet.layers.noise_space import NoiseSpace
@@ -20,6 +19,7 @@ from spandet.spans.coordinates import State
 from spandet.spans.flat import enumerate_spans
 from spandet.spans.pooling import RangeMean
 from spandet.tensors import SpanPredictions, WordFeatures
+from support.detector_variants import DIM, LABELS, Variant, chance, gold, variants, words
 
 LENGTH = 264
 """More words than bfloat16 can count: 257 is the first number that it does not have."""

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from sentence_toys import Item, gold_spans, word_features
 from spandet import generate
 from spandet.decoding import DecodingSettings, decode
 from spandet.detectors.proposer_regressor import ProposerRegressor
@@ -19,6 +18,7 @@ from spandet.errors import ConfigError
 from spandet.layers.entity_head import Said
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_of
+from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 16, 4
 ENTITIES: dict[int, list[Item]] = {

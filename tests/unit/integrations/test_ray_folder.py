@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from predicting_toys import Fake
 from spandet import streaming, write
 from spandet.errors import SpandetError, UsageError
 from spandet.integrations.part_folder import PartFolder
@@ -27,6 +26,7 @@ from spandet.integrations.ray_engine import (
 from spandet.integrations.shards import Shard, part_name, plan, write_part
 from spandet.locking import one_writer
 from spandet.text import Document
+from support.predicting_toys import Fake
 
 KINDS = ["jsonl", "parquet"]
 

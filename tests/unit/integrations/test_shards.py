@@ -16,7 +16,7 @@ from spandet.errors import FormatError, UsageError
 from spandet.integrations import parquet
 from spandet.integrations.shards import Shard, part_name, plan, write_part
 from spandet.text import CharSpan, Document, Entity, Sentence
-from strategies import raw_documents, worded_documents
+from support.strategies import raw_documents, worded_documents
 
 
 def read_all(shards: list[Shard]) -> list[Document]:

@@ -12,12 +12,12 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from small_models import small_model, small_texts
 from spandet.errors import ConfigError, UsageError
 from spandet.integrations.model_files import packed, unpacked
 from spandet.integrations.spacy_component import ComponentSettings, SpandetComponent
 from spandet.recognizer import Recognizer
 from spandet.text import CharSpan, Document, Entity
+from support.small_models import small_model, small_texts
 
 TEXTS = small_texts(12)
 

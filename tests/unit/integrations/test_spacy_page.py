@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from small_models import small_model, small_texts
 from spandet.config import Settings
 from spandet.integrations.ray_engine import RayJob
 from spandet.integrations.spacy_component import ComponentSettings
+from support.small_models import small_model, small_texts
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from sentence_toys import gold_spans, word_features
 from spandet.layers.fragment_linker import FragmentLinker
 from spandet.tensors import GoldSpans, Links, total_of
+from support.sentence_toys import gold_spans, word_features
 
 DIM = 6
 SPANS = [(0, 1), (2, 4), (2, 3), (5, 7), (1, 3)]

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sentence_toys import word_features
 from spandet.layers.cells import Level, cells_of
 from spandet.layers.pyramid import Downwards, FeaturePyramid, RecurrentBlock, Upwards
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import padded
+from support.sentence_toys import word_features
 
 DIM = 6
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from sentence_toys import Item, gold_spans, word_features
 from spandet.layers.entity_head import EntityHead, Said
 from spandet.layers.proposals import Proposals
 from spandet.layers.set_loss import SetLoss
 from spandet.layers.span_pointer import SpanScores
+from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 6, 4
 

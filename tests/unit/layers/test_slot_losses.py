@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from sentence_toys import Item, gold_spans
 from spandet.layers.slot_losses import label_loss, smoothed_labels
 from spandet.spans.flat import FlatSpans
+from support.sentence_toys import Item, gold_spans
 
 
 def targets(smoothing: float, *items: Item) -> dict[tuple[int, ...], list[float]]:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sentence_toys import word_features
 from spandet.layers import span_pointer
 from spandet.layers.span_pointer import SpanPointer, SpanScores
+from support.sentence_toys import word_features
 
 DIM = 6
 

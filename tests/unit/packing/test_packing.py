@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from small_models import small_documents, small_model
 from spandet.catalog import listed
 from spandet.errors import UsageError
 from spandet.packing import PackError, PackOptions, pack
@@ -18,7 +17,8 @@ from spandet.packing.run import pieces_in
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.text import Document
 from spandet.weights import Kept
-from tiny_bert import save_tiny_bert
+from support.small_models import small_documents, small_model
+from support.tiny_bert import save_tiny_bert
 
 SECTIONS = {
     "detector": {"name": "locate-and-label", "use_filter": False},

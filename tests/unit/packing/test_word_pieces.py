@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from spandet.errors import UsageError
 from spandet.packing.word_pieces import pieces_to_keep, read_tokenizer, write_tokenizer
-from tiny_bert import SPECIAL, save_tiny_bert
+from support.tiny_bert import SPECIAL, save_tiny_bert
 
 ALPHABET = "abcde"
 LONGER = [a + b for a in ALPHABET for b in ALPHABET] + ["abc", "cab", "bead", "dead"]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predicting_toys import Fake, fake, job
 from spandet import streaming, write
 from spandet.errors import FormatError, MissingExtraError, UsageError
 from spandet.predicting.windows import Entry, Skipped, predicted_windows
 from spandet.text import Document, Sentence
+from support.predicting_toys import Fake, fake, job
 
 
 class Unsplit(Document):

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from predicting_toys import Fake, fake, job, six_windows
 from spandet import write
 from spandet.errors import FormatError, SpandetError, UsageError
 from spandet.predicting import Choices, Inputs, Job, Spool
 from spandet.text import Document
+from support.predicting_toys import Fake, fake, job, six_windows
 
 
 @pytest.fixture

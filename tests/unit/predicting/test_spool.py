@@ -15,13 +15,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from predicting_toys import Fake, fake, job, six_windows
 from spandet import streaming, write
 from spandet.errors import SpandetError, UsageError
 from spandet.locking import one_writer
 from spandet.predicting import Choices, Inputs, Job
 from spandet.recognizer import Recognizer
 from spandet.text import Document, Sentence
+from support.predicting_toys import Fake, fake, job, six_windows
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretraining_toys import texts, tiny_encoder
 from spandet.encoding.transformer import Pretrained
 from spandet.errors import UsageError
 from spandet.pretraining.pieces import Cutter, PieceCorpus, read_pieces, write_pieces
 from spandet.text import Document
+from support.pretraining_toys import texts, tiny_encoder
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_toys import client_of, sure_recognizer, with_client
 from spandet.errors import UsageError
 from spandet.serving import AllowedHosts, create_app
 from spandet.serving.server import networks
+from support.serving_toys import client_of, sure_recognizer, with_client
 
 ENTITIES = "/v1/entities"
 

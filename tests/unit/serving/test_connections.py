@@ -16,11 +16,11 @@ import httpx
 import pytest
 from uvicorn.server import ServerState
 
-from serving_toys import Watched, metric, served, sure_recognizer
 from spandet.serving import ServiceSettings, create_app
 from spandet.serving.connections import Connection, Connections
 from spandet.serving.metrics import Metrics
 from spandet.serving.server import configuration
+from support.serving_toys import Watched, metric, served, sure_recognizer
 
 HOME = "127.0.0.1"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -15,11 +15,11 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 
-from serving_toys import sentences, sure_recognizer, with_client
 from spandet.cli.serve import serve_command
 from spandet.errors import UsageError
 from spandet.serving import Description, ServiceSettings, create_app
 from spandet.serving.server import JsonLines, address, is_loopback, listen
+from support.serving_toys import sentences, sure_recognizer, with_client
 
 # What is too long is a 413, which schemathesis does not count among refusals by itself.
 REFUSALS = {"checks": {"negative_data_rejection": {"expected-statuses": ["413", "415", "422"]}}}

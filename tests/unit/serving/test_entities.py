@@ -9,11 +9,19 @@ from typing import Any
 import httpx
 import pytest
 
-from serving_toys import Watched, metric, plain, sentences, sure_recognizer, until, with_client
 from spandet.encoding import Example, examples_of
 from spandet.serving.work import parts_of
 from spandet.text import Document
 from spandet.tracing import trace
+from support.serving_toys import (
+    Watched,
+    metric,
+    plain,
+    sentences,
+    sure_recognizer,
+    until,
+    with_client,
+)
 
 
 async def found(client: httpx.AsyncClient, **body: Any) -> list[Any]:

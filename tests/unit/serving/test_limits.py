@@ -11,7 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from serving_toys import Watched, metric, plain, sentences, sure_recognizer, until, with_client
+from support.serving_toys import (
+    Watched,
+    metric,
+    plain,
+    sentences,
+    sure_recognizer,
+    until,
+    with_client,
+)
 
 ENTITIES = "/v1/entities"
 JSON = {"Content-Type": "application/json"}

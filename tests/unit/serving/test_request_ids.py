@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_toys import Watched, with_client
 from spandet.serving.request_ids import request_id_of
 from spandet.serving.server import JsonLines
+from support.serving_toys import Watched, with_client
 
 ENTITIES = "/v1/entities"
 

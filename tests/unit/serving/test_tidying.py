@@ -8,9 +8,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from serving_toys import Watched, until, with_client
 from spandet.serving import batching, tidying
 from spandet.serving.tidying import Tidied
+from support.serving_toys import Watched, until, with_client
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from spandet.errors import UsageError
 from spandet.formats import read, write
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 from spandet.training.data import TrainingSentences, learnable, load
-from strategies import raw_documents, worded_documents
-from training_toys import ToyRecognizer, documents
+from support.strategies import raw_documents, worded_documents
+from support.training_toys import ToyRecognizer, documents
 
 
 def sentence(words: str, *entities: tuple[int, int]) -> WordRow:

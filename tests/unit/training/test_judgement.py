@@ -11,7 +11,7 @@ from spandet.decoding import DecodingSettings
 from spandet.evaluation import evaluate
 from spandet.text import CharSpan, Document, Entity
 from spandet.training.judgement import judge
-from training_toys import ToyRecognizer, documents
+from support.training_toys import ToyRecognizer, documents
 
 TEXT = "abcdefgh"
 

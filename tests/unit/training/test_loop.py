@@ -14,7 +14,7 @@ from spandet.training.checkpoint import CHECKPOINT, read_checkpoint
 from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.log import LOG
 from spandet.training.state import LossSums
-from training_toys import Toy, largest_difference
+from support.training_toys import Toy, largest_difference
 
 
 def lines(folder: Path, kind: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from spandet.training.engine import build_accelerator
 from spandet.training.log import LOG
 from spandet.training.recipe import Recipe
 from spandet.training.settings import TrainingSettings
-from training_toys import documents
+from support.training_toys import documents
 
 _NAMES = ("pad_token", "unk_token")
 FUSIONS: list[dict[str, Any]] = [

@@ -23,7 +23,7 @@ from spandet.recognizer import Recognizer
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training import Recipe, train
 from spandet.training.checkpoint import BEFORE, CHECKPOINT
-from training_toys import documents
+from support.training_toys import documents
 
 VALUES: dict[str, Any] = {
     "encoder": {"hashed": {"dim": 8, "rows": 32}, "fusion": {"dim": 8}},

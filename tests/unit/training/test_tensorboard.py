@@ -13,7 +13,7 @@ from spandet.training import train
 from spandet.training.keeper import Keeper
 from spandet.training.log import LOG
 from spandet.training.recipe import Recipe
-from training_toys import documents
+from support.training_toys import documents
 
 RECIPE = {
     "encoder": {"hashed": {"dim": 8, "rows": 32}, "fusion": {"dim": 8}},

@@ -12,7 +12,7 @@ from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
 from spandet.viewing.trace_rows import table_of
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
-from trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, candidate, found, sentence
+from support.trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, candidate, found, sentence
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 

@@ -9,7 +9,7 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
 from spandet.viewing.case_study import bracketed, triple, way
 from spandet.viewing.traces import Step, TracedDocument
-from trace_samples import FOUND, IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
+from support.trace_samples import FOUND, IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
 
 
 def shown(

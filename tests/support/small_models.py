@@ -1,23 +1,21 @@
 """Small trained models, one per detector, for tests of everything that uses a model.
 
-They have learnt generated sentences on the embedded encoder: seconds each, once per process. What
-they find is no matter, but they do find entities, nested ones too, and not with one score.
+They have learnt generated sentences on the embedded encoder: seconds each, once for all processes.
+What they find is no matter, but they do find entities, nested ones too, and not with one score.
 """
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from spandet import detectors, generate
 from spandet.text import Document
 from spandet.training import train
+from support.made_once import PROJECT, made_once
 
-RECIPES = Path(__file__).parents[1] / "recipes" / "demo"
+RECIPES = PROJECT / "recipes" / "demo"
 DETECTORS = tuple(detectors.DETECTORS)
 SENTENCES = 60
 
@@ -45,14 +43,26 @@ def small_texts(count: int, *, seed: int = 11) -> list[str]:
     return [document.text for document in small_documents(12 * count, seed=seed)][:count]
 
 
-@lru_cache
+@cache
 def small_model(detector: str) -> Path:
     """The folder of a model with this detector. Do not write into it: others read it too."""
-    folder = Path(tempfile.mkdtemp(prefix="spandet-small-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    recipe, documents = RECIPES / f"{detector}.toml", small_documents()
-    out = folder / detector
-    smaller = () if detector == "locate-and-label" else _SMALLER
-    changes = (*_CHANGES, *smaller)
-    train(recipe, documents, documents, out=out, overrides=changes, progress=False)
-    return out
+
+    def learn(folder: Path) -> None:
+        recipe, documents = RECIPES / f"{detector}.toml", small_documents()
+        smaller = () if detector == "locate-and-label" else _SMALLER
+        changes = (*_CHANGES, *smaller)
+        train(recipe, documents, documents, out=folder, overrides=changes, progress=False)
+
+    return made_once(detector, learn)
+
+
+@cache
+def small_export(detector: str) -> Path:
+    """The folder of the same model as ONNX graphs. Do not write into it either."""
+
+    def make(folder: Path) -> None:
+        from spandet.exporting import export  # noqa: PLC0415 (an extra)
+
+        export(small_model(detector), folder, data=small_documents(20, seed=5))
+
+    return made_once(f"{detector}-onnx", make)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from browsing import find_browser
-    from page_visits import chromium
+    from support.browsing import find_browser
+    from support.page_visits import chromium
 
     with chromium(find_browser()) as browser:
         yield browser
@@ -29,15 +29,15 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def recognizer(browser: Browser) -> Recognizer:
     """Whom the service asks; a module may have another one."""
-    from serving_toys import sure_recognizer
+    from support.serving_toys import sure_recognizer
 
     return sure_recognizer()
 
 
 @pytest.fixture(scope="module")
 def address(recognizer: Recognizer) -> Iterator[str]:
-    from page_visits import serving
     from spandet.serving import create_app
+    from support.page_visits import serving
 
     with serving(create_app(recognizer)) as address:
         yield address

@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from pretraining_toys import save_tiny_encoder, texts, tiny_settings
 from spandet.cli import app
 from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.encoding.vocabulary import Vocabulary
@@ -20,7 +19,8 @@ from spandet.training.checkpoint import CHECKPOINT
 from spandet.training.engine import Engine
 from spandet.training.errors import TrainingInterrupted
 from spandet.training.interruption import Interruption
-from training_toys import largest_difference
+from support.pretraining_toys import save_tiny_encoder, texts, tiny_settings
+from support.training_toys import largest_difference
 
 DOCUMENTS = texts(60)
 
@@ -252,7 +252,7 @@ def test_the_command_explains_mistakes(encoder: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.txt"
     one.write_text("ba dei.")
     words = ["--from", str(encoder), "--out", str(tmp_path / "out"), "--set", "block=16"]
-    for source, why in ((tmp_path / "nowhere.jsonl", "cannot read"), (one, "is held out")):
+    for source, why in ((tmp_path / "nowhere.jsonl", "there is no file"), (one, "is held out")):
         done = CliRunner().invoke(app, ["pretrain", str(source), *words])
         assert isinstance(done.exception, UsageError)
         assert why in str(done.exception)

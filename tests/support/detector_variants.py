@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args, get_origin
 
 import torch
 
-from sentence_toys import Item, gold_spans, word_features
 from spandet.chance import generator
 from spandet.detectors import DETECTORS, Detector
 from spandet.errors import ConfigError
 from spandet.tensors import GoldSpans, WordFeatures
+from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 8, 4
 _SMALL: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ from spandet.encoding.pretrained import fetch
 from spandet.encoding.transformer import Pretrained, TransformerSettings
 from spandet.pretraining import PretrainingSettings
 from spandet.text import Document
-from tiny_bert import save_tiny_bert
+from support.tiny_bert import save_tiny_bert
 
 STEMS = [f"{a}{b}" for a in "bdgkmn" for b in ("a", "ei", "ou")]
 MASK = "[MASK]"
