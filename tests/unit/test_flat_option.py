@@ -89,7 +89,7 @@ def test_a_narrow_format_is_refused_before_the_work(name: str, tmp_path: Path) -
     assert str(done.exception).startswith(f"{name} holds ")
     assert "give --flat for entities that do not overlap, or write jsonl" in str(done.exception)
     assert not (tmp_path / "out.x").exists()
-    # Flat by an option, by a changed setting or by itself: the next mistake is the missing manifest.
+    # Flat by an option, by a changed setting or by itself: then the manifest is missing.
     loose, flat = model_with(tmp_path / "loose"), model_with(tmp_path / "flat", flat=True)
     for words in ((loose, "--flat"), (loose, "--set", "decoding.flat=true"), (flat,)):
         done = run(words[0], *target, *words[1:])
