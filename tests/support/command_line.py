@@ -6,6 +6,7 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from typing import cast
 from unittest.mock import patch
 
 from spandet.cli import main
@@ -22,7 +23,8 @@ class Ran:
 
 def spandet(*arguments: object, stdin: str | None = None) -> Ran:
     """Run a command; what it writes and its exit code are those of the program."""
-    given = io.TextIOWrapper(io.BytesIO((stdin or "").encode()), encoding="utf-8", newline="")
+    raw = io.BufferedReader(cast("io.RawIOBase", io.BytesIO((stdin or "").encode())))
+    given = io.TextIOWrapper(raw, encoding="utf-8", newline="")
     out, err = _stream(), _stream()
     argv = ["spandet", *map(str, arguments)]
     streams = redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given)
