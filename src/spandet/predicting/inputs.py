@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spandet.errors import FormatError, UsageError
 from spandet.formats import Corpus, brat, doccano, jsonl, plain, prodigy, read
-from spandet.formats.corpus import files_of, has_suffix
+from spandet.formats.corpus import files_of
 from spandet.formats.source import STDIN, Source
 from spandet.text import Document
 
@@ -62,6 +62,12 @@ class Inputs:
         return [corpus.source.path for corpus in self.corpora]
 
     @property
+    def files(self) -> list[str]:
+        """The names, and the files behind them where they can be told."""
+        inside = (name for corpus in self.corpora for name in corpus.files())
+        return list(dict.fromkeys([*self.names, *inside]))
+
+    @property
     def skipped(self) -> list[FormatError]:
         """The bad records that were passed over: the first thousand of each input."""
         return [error for corpus in self.corpora for error in corpus.skipped]
@@ -110,19 +116,14 @@ def _corpus(name: str, format_: str | None, *, skip_bad: bool) -> Corpus:
 
 
 def _digest(corpus: Corpus) -> str | None:
-    """Of the bytes of a file, or of the names and bytes of a folder's files."""
+    """Of the names and bytes of every file that is read, texts beside annotations among them."""
     path = Path(corpus.source.path)
     if corpus.source.path == STDIN or not (path.is_file() or path.is_dir()):
         return None
-    if path.is_file():
-        return _file_digest(path).hexdigest()
     digest = hashlib.sha256()
-    for inside in sorted(path.rglob("*")):
-        # Files that an editor or a file manager hides there are not read.
-        is_read = has_suffix(inside.name, corpus.format) or not inside.name.startswith(".")
-        if is_read and inside.is_file():
-            name = os.fsencode(inside.relative_to(path).as_posix())
-            digest.update(name + b"\0" + _file_digest(inside).digest())
+    for name in sorted(corpus.files()):
+        inside = os.fsencode(os.path.relpath(name, path))
+        digest.update(inside + b"\0" + _file_digest(Path(name)).digest())
     return digest.hexdigest()
 
 

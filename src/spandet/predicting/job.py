@@ -99,7 +99,7 @@ class Job:
         if resume and is_stream(self.output):
             raise UsageError(f"--resume needs a file to go on with, not {target.name}")
         with self.locked():
-            refuse_overwriting(self.inputs.names, self.output)
+            refuse_overwriting(self.inputs.files, self.output)
             if is_stream(self.output) or resume or overwrite:
                 return
             if self.spool_path.exists():

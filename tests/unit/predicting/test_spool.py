@@ -154,6 +154,18 @@ def test_a_changed_folder_is_noticed(inputs: list[str], tmp_path: Path, place: s
     one.run(fake(), "f", resume=True)
 
 
+def test_a_text_beside_annotations_belongs_to_the_input(tmp_path: Path) -> None:
+    text, annotations = tmp_path / "a.txt", tmp_path / "a.ann"
+    text.write_text("Halburn.")
+    annotations.write_text("")
+    named = Inputs.of([str(annotations)], "brat")
+    with pytest.raises(UsageError, match=r"a\.txt is the input"):
+        Job(named, str(text), "jsonl", Choices()).check(resume=False, overwrite=False)
+    before = named.digests()
+    text.write_text("Tibburn.")
+    assert Inputs.of([str(annotations)], "brat").digests() != before
+
+
 def on_stdin(documents: list[Document], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Inputs:
     write(documents, tmp_path / "stdin.jsonl")
     data = (tmp_path / "stdin.jsonl").read_bytes()
