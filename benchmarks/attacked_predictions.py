@@ -141,9 +141,11 @@ class Predictions:
             first = self.command()
             time.sleep(self.chance.random() * self.seconds / 2)
             second = self.command(*self.chance.choice([(), ("--resume",), ("--overwrite",)]))
-            late = second.end()
-            was_running = first.is_running()
-            self.judge(attack, first.end(), "first of two writers")
+            late, was_running = second.end(), first.is_running()
+            early = first.end()
+            if late.code == 0 and early.code == 2:  # the second was quicker than the first
+                early, late, was_running = late, early, True
+            self.judge(attack, early, "first of two writers")
             if was_running and (late.code != 2 or "is being written by" not in late.said):
                 attack.note(DEFECT, f"second of two writers: {late}")
         self.clear()
