@@ -31,10 +31,10 @@ demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one 
 check test coverage: export OMP_NUM_THREADS = 1
 
 test: check  ## install, then every check and test
-	$(BIN)/pytest -q -n 2 --dist loadfile $(UNHOOKED) tests/golden tests/endtoend
+	$(BIN)/pytest -q -n 2 --dist loadfile -m slow $(UNHOOKED)
 
 check: lint  ## the quick inner loop
-	$(BIN)/pytest -q -n 2 tests/unit tests/properties
+	$(BIN)/pytest -q -n 2 -m "not slow"
 
 lint: $(INSTALLED)  ## formatter, linter, types, dependency rule
 	$(BIN)/ruff format --check .
@@ -42,8 +42,8 @@ lint: $(INSTALLED)  ## formatter, linter, types, dependency rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-coverage: $(INSTALLED)  ## branch coverage of the unit and property tests
-	$(BIN)/pytest -q -n 2 --cov --cov-report=term tests/unit tests/properties
+coverage: $(INSTALLED)  ## branch coverage of what `make check` runs
+	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term
 
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)  ## the documentation as a site in site/

@@ -23,13 +23,21 @@ pytest_plugins = ["support.page_fixtures"]
 settings.register_profile("patient", parent=settings(), deadline=None)
 settings.load_profile("patient")
 
-_GOLDEN = Path(__file__).parent / "golden" / "files"
+_TESTS = Path(__file__).parent
+_GOLDEN = _TESTS / "golden" / "files"
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C be heard, by child processes too: in the background it may be switched off."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Golden and end-to-end tests are slow; others say it themselves (`@pytest.mark.slow`)."""
+    for item in items:
+        if {"golden", "endtoend"} & set(item.path.relative_to(_TESTS).parts):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

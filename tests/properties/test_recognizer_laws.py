@@ -167,6 +167,7 @@ def test_long_sentences_are_read_in_windows(detector: str, monkeypatch: pytest.M
     assert not any(a.crosses(b) for a in spans for b in spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", DETECTORS)
 def test_eight_threads_find_what_one_finds(detector: str) -> None:
     model = random_model(detector)
@@ -185,6 +186,7 @@ def test_eight_threads_find_what_one_finds(detector: str) -> None:
         assert all(pool.map(work, range(8)))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream() -> None:
     model = random_model(DETECTORS[0])
 

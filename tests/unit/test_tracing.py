@@ -181,6 +181,7 @@ def predicted(recognizer: Recognizer, document: Document, **decoding: object) ->
     return found
 
 
+@pytest.mark.slow
 def test_without_the_rule_that_stood_in_its_way_it_is_found(documents: list[Document]) -> None:
     recognizer = untrained(documents, "locate-and-label")
     relaxed: dict[Reason, dict[str, object]] = {

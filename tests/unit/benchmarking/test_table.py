@@ -134,6 +134,7 @@ def test_a_mistake_in_a_list_is_told_before_training(
         read_lists([toy_list.with_name("nowhere.toml")])
 
 
+@pytest.mark.slow
 def test_an_interrupted_table_goes_on_and_repeats_nothing(
     toy_list: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def test_speed_is_one_object(folder: Path) -> None:
     assert [row["words"] for row in said["detector_alone"]] == [4, 8]
 
 
+@pytest.mark.slow
 def test_a_training_step_is_one_object(folder: Path) -> None:
     options = ["--json", "--parts", "--set", "training.batch_sentences=5"]
     said = json.loads(run("train", folder / "toy.toml", folder / "dev.jsonl", *options))
@@ -55,6 +56,7 @@ def test_a_training_step_is_one_object(folder: Path) -> None:
     assert said["profile"]["shares_of_forward"]["detector"] > 0
 
 
+@pytest.mark.slow
 def test_a_page_shows_rates_and_ratio(folder: Path) -> None:
     page = folder / "page.html"
     shown = run("speed", folder / "model", folder / "dev.jsonl", "--html", page, "--markdown")

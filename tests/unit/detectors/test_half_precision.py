@@ -84,6 +84,7 @@ def short(given: WordFeatures) -> WordFeatures:
     return WordFeatures(given.features.bfloat16(), given.mask, given.sentence.bfloat16())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_no_position_is_rounded(variant: Variant) -> None:
     made, given = variant.build(), short(words(LENGTH))

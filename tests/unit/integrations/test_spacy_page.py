@@ -31,6 +31,7 @@ def test_every_setting_is_explained(page: str, heading: str, settings: type[Sett
         assert shown[name] == ("null" if default is None else str(default).replace("F", "f"))
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="needs pandas")
     (tmp_path / "model").symlink_to(small_model("locate-and-label"))

@@ -116,6 +116,7 @@ def many(port: int, count: int, first: bytes = b"") -> Iterator[list[socket.sock
         yield clients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{}, {"max_connections": 0, "max_connections_per_client": 0}])
 @pytest.mark.parametrize("first", [b"", b"GET /heal"])
 def test_a_thousand_idle_sockets_keep_nobody_out(first: bytes, limits: dict[str, Any]) -> None:

@@ -75,6 +75,7 @@ def _is_law_kept(text: str) -> bool:
     return "".join(_words(text)) == "".join(text.split())
 
 
+@pytest.mark.slow
 def test_every_code_point_lies_in_one_word_alone_or_between_letters() -> None:
     for first in range(0, sys.maxunicode + 1, 0x1000):
         characters = [chr(code) for code in range(first, first + 0x1000)]

@@ -88,6 +88,7 @@ def compare(folder: Path, *, steps: int, **sections: dict[str, Any]) -> None:
         assert ours == pytest.approx(exact, rel=0.1, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", FUSIONS, ids=lambda fusion: str(fusion["kind"]))
 def test_every_part_of_the_encoder_learns_in_half_precision(
     tmp_path: Path, bert: Path, fusion: dict[str, Any]
@@ -102,6 +103,7 @@ def test_every_part_of_the_encoder_learns_in_half_precision(
     compare(tmp_path, steps=3, encoder=encoder, detector=detector)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DETECTORS)
 def test_every_detector_learns_in_half_precision(tmp_path: Path, name: str) -> None:
     encoder = {"hashed": {"dim": 8, "rows": 32, "dropout": 0.0}, "fusion": {"dim": 8}}

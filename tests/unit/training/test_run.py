@@ -177,6 +177,7 @@ def test_a_log_that_lost_lines_is_said_to(
     assert results(out) == results(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [1, 5, 7, -3, -1])
 def test_killed_while_a_model_is_replaced_it_still_ends_well(
     saves: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int

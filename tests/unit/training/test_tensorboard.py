@@ -70,6 +70,7 @@ def test_every_number_of_the_log_can_be_read_back(tmp_path: Path) -> None:
         assert [value for _, value in written[name]] == pytest.approx(list(values), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [0, 2, 4, 6])
 def test_a_resumed_run_has_each_point_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
