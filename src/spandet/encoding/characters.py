@@ -30,6 +30,8 @@ class CharacterSettings(Settings):
     """The recurrent net."""
     pooling: Literal["mean", "last"] = "mean"
     """Mean over all characters, or what each direction knows at its end."""
+    end_sign: bool = True
+    """Read a sign for the end of the word, too, as one more character."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """On the characters' vectors."""
     min_count: int = Field(default=2, ge=1)
@@ -38,7 +40,7 @@ class CharacterSettings(Settings):
 
 @dataclass(frozen=True)
 class CharacterBatch:
-    """The characters of some words, one word after another, each with a sign for its end."""
+    """The characters of some words, one word after another, each with its end sign, if any."""
 
     ids: Int[Tensor, " character"]
     sequences: Sequences
@@ -52,6 +54,7 @@ class Characters(nn.Module):
         self.dim = settings.dim
         self._ids = {character: number for number, character in enumerate(characters, start=2)}
         self._pooling = settings.pooling
+        self._end = [_END] if settings.end_sign else []
         self.embedding = nn.Embedding(2 + len(characters), settings.embedding_dim)
         self.dropout = Dropout(settings.dropout)
         self.net = BiRNN(cell=settings.cell, input_dim=settings.embedding_dim, dim=settings.dim)
@@ -60,12 +63,13 @@ class Characters(nn.Module):
         """The words' characters as tensors."""
         read = [w if len(w) <= _MOST else w[: _MOST // 2] + w[-_MOST // 2 :] for w in words]
         known = self._ids
-        ids = [[*(known.get(character, _UNKNOWN) for character in word), _END] for word in read]
+        ids = [[*(known.get(letter, _UNKNOWN) for letter in word), *self._end] for word in read]
+        ids = [own or [_END] for own in ids]  # of an empty word there is nothing else to read
         flat = torch.tensor(list(chain.from_iterable(ids)), dtype=torch.long)
         return CharacterBatch(flat, packed([len(word) for word in ids]))
 
     def forward(self, batch: CharacterBatch) -> Float[Tensor, "form dim"]:
-        """One vector per word."""
+        """One vector per word; a GRU with the mean of its states is eq. 2 of proposer-regressor."""
         sequences = batch.sequences
         states: Tensor = self.net(
             self.dropout(self.embedding(batch.ids)), sequences

@@ -72,6 +72,15 @@ def test_unknown_characters_and_ends_count(pooling: Any) -> None:
         assert not torch.allclose(one, different)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_the_end_of_a_word_may_have_no_sign(pooling: Any) -> None:
+    part = Characters(CharacterSettings(pooling=pooling, end_sign=False), ("a", "b")).eval()
+    prepared = part.prepare(["ab", "", "b"])
+    assert prepared.sequences.lengths.tolist() == [2, 1, 1]  # an empty word must have something
+    assert prepared.ids.tolist() == [2, 3, 1, 3]
+    assert torch.isfinite(part(prepared)).all()
+
+
 def test_of_a_very_long_word_both_ends_are_read() -> None:
     part = Characters(CharacterSettings(), ("a", "b", "c")).eval()
     words = ["b" + "a" * 500 + "c", "b" + "a" * 9000 + "c", "c" + "a" * 500 + "c", "a" * 501 + "b"]
