@@ -36,6 +36,8 @@ class DecodingSettings(Settings):
     """Crossing candidates: keep them, drop the weaker one, or drop both."""
     flat: bool = False
     """Nothing overlaps anything: best first, and `crossing` and Soft-NMS have no say."""
+    tune: bool = True
+    """Without it the first four stay as they are here, and epochs are judged by them."""
 
     @property
     def settled_later(self) -> "DecodingSettings":

@@ -14,7 +14,12 @@ _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 
 
 def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSettings:
-    """The decoding settings with the best F1 on these documents: threshold and Soft-NMS."""
+    """The decoding settings with the best F1 on these documents: threshold and Soft-NMS.
+
+    Settings that are not to be tuned (`tune = false`) stay as they are.
+    """
+    if not recognizer.decoding.tune:
+        return recognizer.decoding
     corpus = list(documents)
     gold = _gold_keys(corpus)
     number = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)

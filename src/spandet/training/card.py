@@ -62,9 +62,10 @@ def _listed(labels: Sequence[str]) -> str:
 def _scores(summary: Summary) -> list[str]:
     if summary.scores is None:
         return ["No dev data were given, so nothing is known about its quality."]
+    tuned = " and the decoding thresholds" if summary.recipe.model.decoding.tune else ""
     how = (
-        "Exact spans and labels on the dev data, which also chose the epoch and the decoding "
-        "thresholds: expect a little less on other data."
+        f"Exact spans and labels on the dev data, which also chose the epoch{tuned}: "
+        "expect a little less on other data."
     )
     return ["## Scores", how, _markdown(summary.score_rows())]
 

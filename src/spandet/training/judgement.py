@@ -11,8 +11,10 @@ from spandet.training.state import DevScore
 from spandet.tuning import best_threshold
 
 
-def judge(gold: Sequence[Document], found: Sequence[Document], *, untuned: float) -> DevScore:
-    """The best score that some threshold gives.
+def judge(
+    gold: Sequence[Document], found: Sequence[Document], *, untuned: float, tune: bool = True
+) -> DevScore:
+    """The best score that some threshold gives, or the score at the recipe's.
 
     Early models are right before they are sure: at a fixed threshold, they would seem to find
     nothing, and the epoch that is the best one after tuning might be thrown away.
@@ -22,6 +24,7 @@ def judge(gold: Sequence[Document], found: Sequence[Document], *, untuned: float
         found: The same documents with everything that the model found, however unsure (decoded
             with threshold 0; a higher one only takes away from that).
         untuned: The recipe's threshold.
+        tune: May the threshold be another one?
     """
     keys = {(n, e.pieces, e.label) for n, d in enumerate(gold) for e in d.entities}
     scored = [
@@ -29,7 +32,7 @@ def judge(gold: Sequence[Document], found: Sequence[Document], *, untuned: float
         for n, d in enumerate(found)
         for e in d.entities
     ]
-    threshold, _ = best_threshold(scored, len(keys))
+    threshold = best_threshold(scored, len(keys))[0] if tune else untuned
     best = _score(gold, found, threshold)
     return DevScore(
         precision=best.precision,

@@ -217,7 +217,8 @@ class Loop:
             if len(part) < len(self.dev[process::every]):
                 self._end_early()
             predicted[process::every] = part
-        return judge(self.dev, predicted, untuned=self._untuned)
+        tune = self.recognizer.decoding.tune
+        return judge(self.dev, predicted, untuned=self._untuned, tune=tune)
 
     def _log(self) -> None:
         state = self.state

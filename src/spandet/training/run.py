@@ -240,8 +240,9 @@ class _Run:
         recognizer.modules().to(self.accelerator.device)
         predicted: list[Document] = []
         if self.dev is not None:
-            self.screen.note("tuning thresholds on dev")
             recognizer.decoding = self.recipe.model.decoding  # not what a killed run has tuned
+            if recognizer.decoding.tune:
+                self.screen.note("tuning thresholds on dev")
             recognizer.decoding = tune(recognizer, self.dev.documents)
             predicted = list(recognizer.predict(self.dev.documents))
         save_model(recognizer, self.folder)

@@ -52,6 +52,8 @@ def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned:
     assert judged.f1_untuned == f1_at(gold, found, untuned)
     every = [f1_at(gold, found, threshold) for threshold in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)]
     assert judged.f1 == pytest.approx(max(every))
+    fixed = judge(gold, found, untuned=untuned, tune=False)
+    assert (fixed.threshold, fixed.f1) == (untuned, judged.f1_untuned)
 
 
 @pytest.mark.parametrize("crossing", ["keep", "greedy", "both"])

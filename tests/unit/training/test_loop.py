@@ -276,6 +276,18 @@ def test_an_unsure_model_is_judged_at_its_own_threshold(tmp_path: Path) -> None:
     assert (used.precision, used.recall, used.f1) == (judged.precision, judged.recall, judged.f1)
 
 
+def test_a_threshold_that_is_not_to_be_tuned_stays(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, epochs=1)
+    toy.recognizer.decoding = toy.recognizer.decoding.model_copy(
+        update={"tune": False, "threshold": 0.25}
+    )
+    toy.loop._untuned = 0.25
+    judged = toy.run().history[0].dev
+    assert judged is not None
+    assert judged.f1 == judged.f1_untuned
+    assert toy.recognizer.decoding.threshold == judged.threshold == 0.25
+
+
 def test_without_dev_the_last_epoch_is_kept(tmp_path: Path) -> None:
     toy = Toy(tmp_path, dev=None, epochs=3, patience=1)
     state = toy.run()
