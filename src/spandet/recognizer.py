@@ -87,13 +87,23 @@ class ModelSettings(Settings):
 
         return cls(
             encoder=EncoderSettings.build(
-                section("encoder", values.get("encoder", {})), where="encoder"
+                _with_preset(values.get("encoder", {}), filled.get("encoder", {})), where="encoder"
             ),
             detector=row.settings.build(section("detector", detector), where="detector"),
             decoding=DecodingSettings.build(
                 section("decoding", values.get("decoding", {})), where="decoding"
             ),
         )
+
+
+def _with_preset(
+    encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The parts that a recipe reads words with, each filled in; a preset never adds a part."""
+    return {
+        part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own
+        for part, own in encoder.items()
+    }
 
 
 class Recognizer:

@@ -128,6 +128,11 @@ def total_of(losses: Losses) -> Float[Tensor, ""]:
     return torch.stack([loss.mean for loss in losses.values()]).sum()
 
 
+def at_least_single(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """The same numbers in single precision or, where they are in double precision, in that."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
 def moved(thing: Thing, device: torch.device | str) -> Thing:
     """The same bundle with all its tensors on another device."""
     return _moved(thing, device)  # type: ignore[no-any-return]

@@ -31,7 +31,8 @@ class DetectorRow:
     build: Any
     """Called as build(settings, dim=, sentence_dim=, labels=) with labels counting "no entity"."""
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    """Preset → section of the recipe → values that differ from the defaults."""
+    """Preset → section of the recipe → values that differ from the defaults. Those of the encoder
+    are for parts that the recipe has."""
 
 
 DETECTORS: Mapping[str, DetectorRow] = {

@@ -74,6 +74,8 @@ class ProposerRegressor(Detector):
             pool=settings.pool,
             message=settings.message,
         )
+        if settings.message_start == "convolution":
+            self.pyramid.start_as_convolutions()
         self.propose: nn.Module = (
             ProposalFusion(dim=dim, query=settings.query, dropout=dropout)
             if settings.proposals == "words"
@@ -84,7 +86,11 @@ class ProposerRegressor(Detector):
             cast("nn.Linear", self.first_labels[-1]).bias[0] += settings.none_prior
         self.layers = nn.ModuleList(_layer(settings, dim, labels) for _ in range(settings.layers))
         self.head = EntityHead(
-            dim=dim, labels=labels, tied=settings.tied_pointer, max_width=settings.max_width or None
+            dim=dim,
+            labels=labels,
+            tied=settings.tied_pointer,
+            max_width=settings.max_width or None,
+            floor=settings.precision_floor,
         )
         self.loss = SetLoss(
             matching=settings.matching,
@@ -159,9 +165,8 @@ class ProposerRegressor(Detector):
             mask, order = cells.mask, cells.order
             guesses = Guesses(guesses.queries[order], guesses.soft_spans[order])
         queries = _laid_out(guesses.queries, mask)
-        state = Proposals(
-            queries, _laid_out(guesses.soft_spans, mask), self.first_labels(queries), mask
-        )
+        logits = self.first_labels(queries)  # eq. 10
+        state = Proposals(queries, _laid_out(guesses.soft_spans, mask), logits, mask)
         states = [state]
         for layer in self.layers[:rounds]:
             states.append(layer(states[-1]))
@@ -250,12 +255,13 @@ def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> Regres
                 global_heads=settings.global_heads,
                 sentence_key=settings.sentence_key,
                 scale_heads=settings.scale_heads,
+                floor=settings.precision_floor,
             ),
         ),
         update=update,
         dim=dim,
         labels=labels,
-        embed_labels=settings.use_category_embedding,
+        category_std=settings.category_std if settings.use_category_embedding else None,
         move=settings.use_location_iteration,
         relabel=settings.use_logits_iteration,
     )

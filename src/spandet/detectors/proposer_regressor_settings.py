@@ -6,11 +6,11 @@ from annotated_types import Ge, Gt, MultipleOf
 from pydantic import model_validator
 
 from spandet.config import Natural, Settings, Share, Weight
-from spandet.layers.proposals import Query, Update
+from spandet.layers.proposals import EMBEDDING_STD, Query, Update
 from spandet.layers.pyramid import Message, Pool
 from spandet.layers.recurrent import Cell
 from spandet.layers.set_loss import Reduction
-from spandet.layers.spatial_attention import Attention
+from spandet.layers.spatial_attention import FLOOR, Attention
 from spandet.spans.assignment import Matching, Rest
 
 Count = Annotated[int, Gt(0)]
@@ -32,6 +32,9 @@ class ProposerRegressorSettings(Settings):
     """What of the words below joins a cell's features."""
     message: Message = "finished"
     """What a level tells the one below: its finished features, or what they are made from."""
+    message_start: Literal["linear", "convolution"] = "linear"
+    """First weights of the transposed convolutions that carry it: those of a linear map, with a
+    bias of 0, or those of a stock transposed convolution."""
     proposals: Literal["words", "cells"] = "words"
     """One proposal per word, or one per cell of the pyramid: several per word."""
     query: Query = "mixed"
@@ -51,6 +54,8 @@ class ProposerRegressorSettings(Settings):
     """One more key, the sentence as a whole, which no place hides."""
     scale_heads: bool = False
     """Weigh what heads saw by their say in the location."""
+    precision_floor: Weight = FLOOR
+    """What is added to Θ, so that no bump is flat in any direction; 0: nothing (the paper)."""
     update: Update = "gate"
     """How queries take in what they saw; the ablation of the gate is "ffn" or "residual"."""
     update_norm: bool = False
@@ -58,6 +63,8 @@ class ProposerRegressorSettings(Settings):
     ffn_dim: Count = 2048
     use_category_embedding: bool = True
     """Ablation: without it queries do not know what they are taken for."""
+    category_std: Weight = EMBEDDING_STD
+    """Standard deviation of the categories' first embeddings; the authors' is 1."""
     use_location_iteration: bool = True
     """Ablation: without it proposals stay where the proposer put them."""
     use_logits_iteration: bool = True
@@ -100,14 +107,22 @@ class ProposerRegressorSettings(Settings):
         return self
 
 
-_AS_POINTED_AT: dict[str, Any] = {
+_AUTHORS: dict[str, Any] = {
+    "message_start": "convolution",
+    "precision_floor": 0.0,
+    "category_std": 1.0,
     "classify_spans": False,
     "spans_per_proposal": 1,
     "span_weight": 1.0,
     "emission": 1.0,
     "none_prior": 0.0,
 }
-"""One span per proposal, no second look at it, and no opinion before the first lesson."""
+"""Stock first weights and no opinion before the first lesson; one span per proposal, and no second
+look at it."""
+_ENCODER = {"characters": {"cell": "gru", "pooling": "mean", "end_sign": False}}
+"""Eq. 2, where a recipe reads characters."""
+_DECODING = {"threshold": 0.0, "tune": False, "crossing": "keep", "one_label": False}
+"""Algorithm 2: a set of whatever is likelier than "no entity", with nothing to tune."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
@@ -116,9 +131,10 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "max_width": 0,
             "matching": "raw",
             "reduction": "sum",
-            **_AS_POINTED_AT,
+            **_AUTHORS,
         },
-        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
+        "encoder": _ENCODER,
+        "decoding": _DECODING,
     },
     "released-code": {
         "detector": {
@@ -131,8 +147,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "matching": "raw",
             "rest": "none",
             "reduction": "sentences",
-            **_AS_POINTED_AT,
+            **_AUTHORS,
         },
-        "decoding": {"threshold": 0.0, "crossing": "keep", "one_label": False},
+        "encoder": _ENCODER,
+        "decoding": _DECODING,
     },
 }

@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 
 from spandet.config import Natural, Positive, Settings, Share, Weight
 from spandet.detectors.base import Detector
-from spandet.layers.proposals import GatedUpdate, Proposals, RegressorLayer
+from spandet.layers.proposals import EMBEDDING_STD, GatedUpdate, Proposals, RegressorLayer
 from spandet.layers.slot_losses import label_loss, smoothed_labels
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
@@ -154,7 +154,7 @@ def _round(settings: SpanJurySettings, labels: int) -> RegressorLayer:
         update=GatedUpdate(settings.dim, norm=True),
         dim=settings.dim,
         labels=labels,
-        embed_labels=settings.use_category_embedding,
+        category_std=EMBEDDING_STD if settings.use_category_embedding else None,
         move=False,
         relabel=True,
     )

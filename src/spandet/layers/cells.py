@@ -42,7 +42,7 @@ class Cells:
 
 
 def visions(kernels: Sequence[int]) -> tuple[int, ...]:
-    """How many words a cell of each level sees: 1, and with every convolution kernel - 1 more."""
+    """How many words a cell of each level sees (eq. 5): 1, and kernel - 1 more per convolution."""
     return tuple(1 + int(more) for more in np.cumsum([0, *[kernel - 1 for kernel in kernels]]))
 
 

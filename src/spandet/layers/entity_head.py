@@ -10,7 +10,8 @@ from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.proposals import Proposals
 from spandet.layers.span_pointer import SpanPointer, SpanScores
-from spandet.tensors import WordFeatures
+from spandet.layers.spatial_attention import FLOOR
+from spandet.tensors import WordFeatures, at_least_single
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,12 @@ class Said:
 class EntityHead(Exportable):
     """Makes every proposal say its label and its span; the latter among the encoder's words."""
 
-    def __init__(self, *, dim: int, labels: int, tied: bool, max_width: int | None) -> None:
+    def __init__(
+        self, *, dim: int, labels: int, tied: bool, max_width: int | None, floor: float = FLOOR
+    ) -> None:
         super().__init__()
         self.label_change = mlp(dim, labels)
-        self.pointer = SpanPointer(dim=dim, tied=tied, max_width=max_width)
+        self.pointer = SpanPointer(dim=dim, tied=tied, max_width=max_width, floor=floor)
 
     def forward(self, state: Proposals, words: WordFeatures) -> Said:
         """Eqs. 21-22 before their softmax."""
@@ -52,5 +55,5 @@ class EntityHead(Exportable):
         words: Float[Tensor, "batch word dim"],
     ) -> tuple[Tensor, ...]:
         """The logits of labels, and the tensors of `SpanScores` in order."""
-        logits = (label_logits + self.label_change(queries)).float()
+        logits = at_least_single(label_logits + self.label_change(queries))  # eq. 21
         return logits, *self.pointer.score(queries, soft_spans, words)

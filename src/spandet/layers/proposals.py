@@ -13,10 +13,11 @@ from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.spatial_attention import Attended, SpatialAttention
+from spandet.tensors import at_least_single
 
 Query = Literal["mixed", "lowest"]
 Update = Literal["gate", "ffn", "residual"]
-_EMBEDDING_STD = 0.02
+EMBEDDING_STD = 0.02
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Guesses:
 
 
 class ProposalFusion(Exportable):
-    """One guess per word, out of all cells of the pyramid that see it (eqs. 8-10)."""
+    """One guess per word, out of all cells of the pyramid that see it (eqs. 8-9)."""
 
     def __init__(self, *, dim: int, query: Query, dropout: float) -> None:
         super().__init__()
@@ -71,10 +72,11 @@ class ProposalFusion(Exportable):
     ) -> tuple[Float[Tensor, "item dim"], Float[Tensor, "item 2"]]:
         """Queries and places, from the words or the lowest cells and from all that cover them."""
         cover = covering.clamp(min=0)  # item cover
-        scores = self.scores(cells)[cover].float()  # half precision cannot count words
+        # Half precision cannot count words.
+        scores = at_least_single(self.scores(cells)[cover])
         scores = scores.masked_fill((covering < 0)[..., None], -torch.inf)
-        shares = scores.softmax(dim=1)  # item cover 2: eq. 9, for start and for end
-        places = (shares * spans[cover]).sum(dim=1)
+        shares = scores.softmax(dim=1)  # item cover 2: eq. 8, for start and for end
+        places = (shares * spans[cover]).sum(dim=1)  # eq. 9
         if self.norm is None:
             return base, places
         weights = shares.mean(dim=-1).to(cells.dtype)
@@ -88,7 +90,7 @@ class CellProposals(nn.Module):
     def __init__(self, *, dim: int, levels: int) -> None:
         super().__init__()
         self.levels = nn.Embedding(levels, dim)
-        nn.init.normal_(self.levels.weight, std=_EMBEDDING_STD)
+        nn.init.normal_(self.levels.weight, std=EMBEDDING_STD)
 
     def forward(
         self,
@@ -145,7 +147,11 @@ class FeedForwardUpdate(nn.Module):
 
 
 class RegressorLayer(Exportable):
-    """One round: proposals look at each other, then move, change, and are named anew."""
+    """One round: proposals look at each other, then move, change, and are named anew.
+
+    Queries are told what they are taken for by an embedding of labels (eq. 11), which starts at
+    a standard deviation of `category_std`; with None they are not.
+    """
 
     def __init__(
         self,
@@ -154,17 +160,17 @@ class RegressorLayer(Exportable):
         update: nn.Module,
         dim: int,
         labels: int,
-        embed_labels: bool,
+        category_std: float | None,
         move: bool,
         relabel: bool,
     ) -> None:
         super().__init__()
         self.attention, self.update = attention, update
-        self.categories = nn.Parameter(torch.empty(labels, dim)) if embed_labels else None
+        self.categories = None if category_std is None else nn.Parameter(torch.empty(labels, dim))
         self.label_change = mlp(dim, labels) if relabel else None
         self.move = move
-        if self.categories is not None:
-            nn.init.normal_(self.categories, std=_EMBEDDING_STD)
+        if self.categories is not None and category_std is not None:
+            nn.init.normal_(self.categories, std=category_std)
 
     def forward(self, proposals: Proposals) -> Proposals:
         """Section 3.3, from eq. 11 to eq. 20."""

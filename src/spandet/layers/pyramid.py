@@ -62,7 +62,7 @@ class Upwards(nn.Module):
     def mixed(
         self, below: Float[Tensor, "below dim"], parts: Int[Tensor, "cell kernel"]
     ) -> Float[Tensor, "cell dim"]:
-        """The same, given which cells below each cell is made of."""
+        """The same (eq. 6, second line), given which cells below each cell is made of."""
         return F.gelu(self.map(below[parts].flatten(1)))
 
 
@@ -73,6 +73,12 @@ class Downwards(nn.Module):
         super().__init__()
         self.map = nn.Linear(inputs, kernel * dim, bias=False)
         self.bias = nn.Parameter(torch.zeros(dim))
+
+    def start_as_convolution(self) -> None:
+        """First weights as those of `nn.ConvTranspose1d`, whose bound is by what comes out."""
+        bound = self.map.out_features**-0.5
+        nn.init.uniform_(self.map.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(
         self, cells: Float[Tensor, "cell inputs"], level: Level, below: Float[Tensor, "below dim"]
@@ -92,7 +98,7 @@ class Downwards(nn.Module):
         parts: Int[Tensor, "cell kernel"],
         below: Float[Tensor, "below dim"],
     ) -> Float[Tensor, "below dim"]:
-        """The same, given which cells below each cell is made of."""
+        """The same (eq. 7, third line), given which cells below each cell is made of."""
         said = self.map(cells).view(-1, below.shape[1])
         told = self.bias + torch.zeros_like(below).index_add(0, parts.flatten(), said)
         return F.gelu(told)
@@ -144,6 +150,11 @@ class FeaturePyramid(Exportable):
             return tuple(features[1:])
         return self._downwards(words, features[1:], cells.levels)
 
+    def start_as_convolutions(self) -> None:
+        """Let the transposed convolutions start as stock ones do."""
+        for down in self.downwards if self.backward_blocks is not None else ():
+            cast("Downwards", down).start_as_convolution()
+
     def parts(self) -> Iterable[Part]:
         """Each level on the way up and on the way down."""
         levels = range(len(self.upward_blocks))
@@ -161,7 +172,7 @@ class FeaturePyramid(Exportable):
         take: Int[Tensor, "step sequence"],
         give: Int[Tensor, " cell"],
     ) -> Float[Tensor, "cell dim"]:
-        """The features of a level on the way up; the lowest is made of words."""
+        """The features of a level on the way up (eq. 6); the lowest is made of words."""
         arriving = below
         if number:
             arriving = cast("Upwards", self.upwards[number - 1]).mixed(below, parts)
@@ -203,7 +214,7 @@ class FeaturePyramid(Exportable):
         take: Int[Tensor, "step sequence"],
         give: Int[Tensor, " cell"],
     ) -> tuple[Float[Tensor, "cell dim"], Float[Tensor, "cell twice"]]:
-        """The finished features of a level on the way down, and what they are made from."""
+        """The finished features of a level on the way down, and what they are made from (eq. 7)."""
         assert self.backward_blocks is not None  # noqa: S101 (asked only where there are some)
         block = cast("RecurrentBlock", self.backward_blocks[number])
         merged = torch.cat([own, block.on_grid(told, mirror, take, give)], dim=1)
@@ -217,7 +228,7 @@ class FeaturePyramid(Exportable):
         parts: Int[Tensor, "cell kernel"],
         below: Float[Tensor, "below dim"],
     ) -> Float[Tensor, "below dim"]:
-        """What a level says to the cells of the level below."""
+        """What a level says to the cells of the level below (eq. 7, third line)."""
         return cast("Downwards", self.downwards[number - 1]).spread(sent, parts, below)
 
     def _pooled(self, words: Tensor, level: Level) -> Tensor:

@@ -25,7 +25,7 @@ class SetLoss:
 
     @torch.no_grad()
     def targets(self, said: Said, gold: GoldSpans, copies: int = 1) -> Int[Tensor, "batch span"]:
-        """Eqs. 23-24: the entity of each proposal, -1 for none.
+        """Eq. 23 by algorithm 1: the entity of each proposal, -1 for none.
 
         Args:
             said: What the proposals say.
@@ -38,7 +38,7 @@ class SetLoss:
         count = said.mask.shape[1]
         spans = gold.spans[:, None].expand(-1, count, -1, -1)
         of_label = labels.gather(2, gold.labels[:, None].expand(-1, count, -1))
-        costs = totals[..., None] - said.scores.at(spans) - of_label
+        costs = totals[..., None] - said.scores.at(spans) - of_label  # eq. 24
         reachable = _reachable(gold, said.scores.max_width)
         if copies > 1:
             return nearest(costs, said.mask, reachable, copies)
@@ -50,7 +50,7 @@ class SetLoss:
     def losses(
         self, said: Said, gold: GoldSpans, targets: Int[Tensor, "batch span"]
     ) -> dict[str, Loss]:
-        """Eq. 25 in log space: the label of each proposal, and the span of each that has one."""
+        """Eqs. 24-25 in log space: the label of each proposal, the span of each that has one."""
         matched = targets >= 0
         row, proposal = matched.nonzero(as_tuple=True)
         entity = targets[row, proposal]

@@ -1,4 +1,4 @@
-"""A distribution over all spans of a sentence for each of many proposals (eqs. 21-22)."""
+"""A distribution over all spans of a sentence for each of many proposals (eq. 22)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spandet.layers.spatial_attention import Bump, Locator
+from spandet.layers.spatial_attention import FLOOR, Bump, Locator
 
 _CHUNK_CELLS = 1 << 22
 
@@ -90,11 +90,13 @@ class SpanScores:
 class SpanPointer(nn.Module):
     """Scores spans by how well their boundary words answer a query, and by a prior place."""
 
-    def __init__(self, *, dim: int, tied: bool, max_width: int | None) -> None:
+    def __init__(
+        self, *, dim: int, tied: bool, max_width: int | None, floor: float = FLOOR
+    ) -> None:
         super().__init__()
         self.ask = nn.Linear(dim, 2 * dim)
         self.answer = None if tied else nn.Linear(dim, 2 * dim)
-        self.locator = Locator(dim)
+        self.locator = Locator(dim, floor=floor)
         self.max_width = max_width
 
     def forward(
@@ -104,7 +106,7 @@ class SpanPointer(nn.Module):
         words: Float[Tensor, "batch word dim"],
         lengths: Int[Tensor, " batch"],
     ) -> SpanScores:
-        """Eqs. 21-22, before the softmax."""
+        """Eq. 22, before the softmax."""
         starts, ends, cross, centre = self.score(queries, soft_spans, words)
         own = lengths[:, None].expand(queries.shape[:2])
         return SpanScores(starts, ends, cross, centre, own, self.max_width)
@@ -115,7 +117,7 @@ class SpanPointer(nn.Module):
         soft_spans: Float[Tensor, "batch span 2"],
         words: Float[Tensor, "batch word dim"],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The tensors of `SpanScores`, in order."""
+        """The tensors of `SpanScores`, in order: eq. 22, its quadratic form expanded."""
         ask_start, ask_end = self.ask(queries).chunk(2, dim=-1)
         answers = (self.ask if self.answer is None else self.answer)(words)
         answer_start, answer_end = (answers / words.shape[-1] ** 0.5).chunk(2, dim=-1)

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from spandet.layers.dropout import Dropout
 from spandet.layers.mlp import mlp
+from spandet.tensors import at_least_single
 
 Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
-_FLOOR = 1e-4
+FLOOR = 1e-4
 _OUTPUTS = 6
 
 
@@ -21,7 +22,7 @@ class Bump:
 
     centre: Float[Tensor, "*shape 2"]
     precision: Float[Tensor, "*shape 3"]
-    """Θ = θθᵀ + ε, symmetric and positive: of start, of both, of end."""
+    """Θ = θθᵀ + ε (eq. 13), symmetric and positive: of start, of both, of end."""
 
     def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
         """Eq. 12 with the minus that makes it a bump: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
@@ -32,20 +33,22 @@ class Bump:
 
 
 class Locator(nn.Module):
-    """From a vector to a bump near a given place."""
+    """From a vector to a bump near a given place (eq. 13)."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, *, floor: float = FLOOR) -> None:
         super().__init__()
         self.net = mlp(dim, _OUTPUTS)
+        self.floor = floor
 
     def forward(
         self, vectors: Float[Tensor, "*shape dim"], places: Float[Tensor, "*#shape 2"]
     ) -> Bump:
         """The bump that each vector asks for, beside its own place."""
-        said = self.net(vectors).float()  # places are counted in words: half precision cannot
+        # Places are counted in words: half precision cannot.
+        said = at_least_single(self.net(vectors))
         a, b, c, d = said[..., 2:].unbind(dim=-1)
-        precision = torch.stack([a * a + b * b + _FLOOR, a * c + b * d, c * c + d * d + _FLOOR], -1)
-        return Bump(places + said[..., :2], precision)
+        own = [a * a + b * b + self.floor, a * c + b * d, c * c + d * d + self.floor]
+        return Bump(places + said[..., :2], torch.stack(own, dim=-1))  # eq. 13
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class AttentionStyle:
     """One more key, the sentence as a whole, wherever a head looks."""
     scale_heads: bool
     """Weigh what heads saw by their say in the location."""
+    floor: float = FLOOR
+    """ε, which keeps every bump from being flat."""
 
 
 class SpatialAttention(nn.Module):
@@ -80,7 +85,7 @@ class SpatialAttention(nn.Module):
         self.style = style
         inner = heads * self.head_dim
         self.project = nn.Linear(dim, 3 * inner)
-        self.locator = Locator(self.head_dim)
+        self.locator = Locator(self.head_dim, floor=style.floor)
         self.votes = mlp(self.head_dim, 2)
         self.out = nn.Linear(inner, dim)
         self.summary = nn.Linear(dim, 1) if style.sentence_key else None
@@ -94,6 +99,7 @@ class SpatialAttention(nn.Module):
         mask: Bool[Tensor, "batch span"],
     ) -> Attended:
         """Eqs. 12-17."""
+        # The projections of eq. 14.
         asks, keys, values = self._split(self.project(queries), 3)  # batch head span head_dim
         bump: Bump = self.locator(asks, soft_spans[:, None])
         if self.style.kind == "spatial_window":
@@ -101,7 +107,7 @@ class SpatialAttention(nn.Module):
         else:
             seen = self._from_all(bump, asks, keys, values, queries, soft_spans, mask)
         # Eq. 15: over heads, for start and for end. Shares must sum to 1, or places would shrink.
-        votes = self.votes(seen).float().softmax(dim=1)
+        votes = at_least_single(self.votes(seen)).softmax(dim=1)
         moved = (votes * bump.centre).sum(dim=1)  # eq. 16
         if self.style.scale_heads:
             seen = seen * votes.mean(dim=-1, keepdim=True).to(seen.dtype)
@@ -123,7 +129,7 @@ class SpatialAttention(nn.Module):
         soft_spans: Tensor,
         mask: Tensor,
     ) -> Float[Tensor, "batch head span head_dim"]:
-        """Eqs. 13-14: softmax over all proposals of the sentence."""
+        """Eq. 14: softmax over all proposals of the sentence."""
         count = mask.shape[1]
         if self.style.kind == "dot":
             scores = asks.new_zeros(*asks.shape[:3], count)
@@ -154,7 +160,8 @@ class SpatialAttention(nn.Module):
     def _summary(self, queries: Tensor, mask: Tensor) -> Float[Tensor, "batch 1 dim"]:
         """The sentence in one vector: a key that every proposal sees, wherever it is."""
         assert self.summary is not None  # noqa: S101 (asked only where there is one)
-        weights = self.summary(queries).float().masked_fill(~mask[..., None], torch.finfo().min)
+        weights = at_least_single(self.summary(queries))
+        weights = weights.masked_fill(~mask[..., None], torch.finfo().min)
         shares = weights.softmax(dim=1).to(queries.dtype)
         summary: Tensor = (shares * queries).sum(dim=1, keepdim=True)
         return summary

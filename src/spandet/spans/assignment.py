@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from spandet.tensors import at_least_single
+
 Matching = Literal["relative", "raw"]
 Rest = Literal["greedy", "none"]
 _NEVER = 1e9
@@ -23,6 +25,9 @@ def assign(
     rest: Rest,
 ) -> Int[np.ndarray, " proposal"]:
     """The entity of each proposal, -1 for none; every entity has one as long as there are enough.
+
+    With "raw" and "greedy" it is algorithm 1 of the proposer and regressor; "relative" solves the
+    problem that its eq. 23 states.
 
     Args:
         costs: Of giving a proposal to an entity.
@@ -85,7 +90,7 @@ def by_sentence(
 
 
 def _finite(costs: Float[Tensor, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    numbers = torch.nan_to_num(costs.detach().float(), nan=_NEVER, posinf=_NEVER)
+    numbers = torch.nan_to_num(at_least_single(costs.detach()), nan=_NEVER, posinf=_NEVER)
     return numbers.cpu().numpy()
 
 

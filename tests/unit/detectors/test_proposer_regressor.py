@@ -16,6 +16,8 @@ from spandet.detectors.proposer_regressor import ProposerRegressor
 from spandet.detectors.proposer_regressor_settings import PRESETS, ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.layers.entity_head import Said
+from spandet.layers.proposals import RegressorLayer
+from spandet.layers.spatial_attention import Locator
 from spandet.recognizer import ModelSettings, Recognizer
 from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_of
 from support.sentence_toys import Item, gold_spans, word_features
@@ -31,9 +33,9 @@ ENTITIES: dict[int, list[Item]] = {
 
 
 def detector(**settings: Any) -> ProposerRegressor:
-    torch.manual_seed(0)
     values = ProposerRegressorSettings.build({"heads": 4, **settings}, where="detector")
     made = ProposerRegressor(values, dim=DIM, sentence_dim=DIM, labels=LABELS)
+    torch.manual_seed(0)  # the same weights, however many numbers their start has drawn
     with torch.no_grad():
         for parameter in made.parameters():  # large enough to disagree and to be sure
             parameter.normal_(std=0.4)
@@ -199,9 +201,29 @@ def test_prediction_is_the_papers_algorithm_without_its_cost(preset: str) -> Non
     assert decoded(made, given) == wanted
     assert PRESETS[preset]["decoding"] == {
         "threshold": 0.0,
+        "tune": False,
         "crossing": "keep",
         "one_label": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "floor"), [*((own, 0.0) for own in PRESET_OPTIONS), ({}, 1e-4)]
+)
+def test_presets_start_as_the_authors_do(options: dict[str, Any], floor: float) -> None:
+    """And so do the defaults as they always did."""
+    values = ProposerRegressorSettings.build({"heads": 4, **options}, where="detector")
+    torch.manual_seed(0)
+    made = ProposerRegressor(values, dim=DIM, sentence_dim=0, labels=LABELS)
+    floors = [own.floor for own in made.modules() if isinstance(own, Locator)]
+    assert floors == [floor] * 4
+    is_theirs = floor == 0
+    first, downwards = made.layers[0], list(made.pyramid.downwards)
+    assert isinstance(first, RegressorLayer)
+    assert first.categories is not None
+    spread = first.categories.std().item()
+    assert spread == pytest.approx(1.0 if is_theirs else 0.02, rel=0.3)
+    assert all(bool(own.state_dict()["bias"].any()) == is_theirs for own in downwards)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from spandet.layers.cells import Cells, cells_of, visions
 from spandet.layers.proposals import (
@@ -111,22 +111,14 @@ def test_cells_guess_their_own_windows() -> None:
     torch.testing.assert_close(got.queries, torch.cat(features) + marks)
 
 
-def test_the_gate_is_the_papers() -> None:
+def test_a_gate_may_be_normalised() -> None:
+    """The gate itself is held to the paper in tests/papers."""
     torch.manual_seed(2)
-    made = GatedUpdate(DIM, norm=False)
-    old, seen = torch.randn(2, 3, DIM), torch.randn(2, 3, DIM)
-    cell = made.cell
-    of_seen = (seen @ cell.weight_ih.T + cell.bias_ih).chunk(3, dim=-1)
-    of_old = (old @ cell.weight_hh.T + cell.bias_hh).chunk(3, dim=-1)
-    reset = torch.sigmoid(of_seen[0] + of_old[0])
-    keep = torch.sigmoid(of_seen[1] + of_old[1])
-    new = torch.tanh(of_seen[2] + reset * of_old[2])
-    wanted = (1 - keep) * new + keep * old
-    torch.testing.assert_close(made(old, seen), wanted)
-    normed = GatedUpdate(DIM, norm=True)
+    made, normed = GatedUpdate(DIM, norm=False), GatedUpdate(DIM, norm=True)
     normed.cell = made.cell
+    old, seen = torch.randn(2, 3, DIM), torch.randn(2, 3, DIM)
     assert normed.norm is not None
-    torch.testing.assert_close(normed(old, seen), normed.norm(wanted))
+    torch.testing.assert_close(normed(old, seen), normed.norm(made(old, seen)))
 
 
 def test_the_other_updates_are_a_transformers() -> None:
@@ -149,14 +141,11 @@ def layer(**options: Any) -> RegressorLayer:
         "update": GatedUpdate(DIM, norm=False),
         "dim": DIM,
         "labels": LABELS,
-        "embed_labels": True,
+        "category_std": 1.0,
         "move": True,
         "relabel": True,
     }
-    made = RegressorLayer(**{**parts, **options})
-    if made.categories is not None:
-        nn.init.normal_(made.categories)
-    return made
+    return RegressorLayer(**{**parts, **options})
 
 
 def proposals() -> Proposals:
@@ -187,10 +176,17 @@ def test_ablations_of_a_round() -> None:
     torch.testing.assert_close(stays.queries, layer()(given_).queries)
     same = layer(relabel=False)(given_)
     assert same.label_logits is given_.label_logits
-    blind = layer(embed_labels=False)
+    blind = layer(category_std=None)
     other = replace(given_, label_logits=given_.label_logits + torch.randn(LABELS))
     torch.testing.assert_close(blind(given_).queries, blind(other).queries)
     assert not torch.allclose(layer()(given_).queries, layer()(other).queries)
+
+
+def test_categories_start_as_far_apart_as_they_are_told() -> None:
+    near, far = (layer(category_std=std).categories for std in (0.02, 1.0))
+    assert near is not None
+    assert far is not None
+    torch.testing.assert_close(far, 50 * near)
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -122,6 +122,23 @@ def test_downwards_is_a_transposed_convolution(kernel: int) -> None:
     torch.testing.assert_close(down(cells, above, torch.zeros(9, DIM)), wanted)
 
 
+def test_downwards_can_start_as_a_stock_convolution() -> None:
+    """The same numbers for the same seed, in another order."""
+    down = Downwards(2 * DIM, DIM, 3)
+    torch.manual_seed(4)
+    down.start_as_convolution()
+    torch.manual_seed(4)
+    stock = nn.ConvTranspose1d(2 * DIM, DIM, 3)
+    torch.testing.assert_close(down.map.weight.flatten(), stock.weight.flatten())
+    assert stock.bias is not None
+    torch.testing.assert_close(down.bias, stock.bias)
+    made = pyramid([2, 3])
+    before = [own.clone() for own in made.downwards.parameters()]
+    made.start_as_convolutions()
+    assert not any(map(torch.equal, before, made.downwards.parameters()))
+    pyramid([2], backward=False).start_as_convolutions()  # none to start
+
+
 def by_the_book(made: FeaturePyramid, kernels: list[int], words: Tensor) -> list[Tensor]:
     """Sections 2.1 and 2.2 of the method for one sentence, with stock layers on a grid."""
     going_up = [stock_block(made.upward_blocks[0], words)]

@@ -80,6 +80,14 @@ def test_a_bump_without_a_form_still_has_a_centre() -> None:
     assert bump.log_weight(torch.tensor([[30.0, 0.0]])).item() == pytest.approx(-0.09)
 
 
+def test_without_a_floor_a_bump_may_be_flat() -> None:
+    locator = Locator(DIM, floor=0.0)
+    torch.nn.init.zeros_(locator.net[2].weight)  # type: ignore[arg-type]
+    torch.nn.init.zeros_(locator.net[2].bias)  # type: ignore[arg-type]
+    bump = locator(torch.randn(1, DIM), torch.zeros(1, 2))
+    assert bump.log_weight(torch.tensor([[30.0, 9.0]])).item() == 0
+
+
 def by_the_book(made: SpatialAttention, queries: Tensor, places: Tensor) -> Attended:
     """Eqs. 12-17 for one sentence, proposal by proposal and head by head."""
     size, style = DIM // HEADS, made.style

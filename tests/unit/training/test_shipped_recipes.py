@@ -52,3 +52,20 @@ def test_proposer_regressor_comes_with_the_papers_settings(corpus: str) -> None:
     assert (encoder.characters is None) == (encoder.tags is None) == chinese
     assert (training.epochs, training.batch_sentences, training.schedule) == (5, 4, "cosine")
     assert training.lr == training.encoder_lr == 2e-5
+    if encoder.characters is not None:
+        assert (encoder.characters.cell, encoder.characters.end_sign) == ("gru", False)
+
+
+def test_proposer_regressor_comes_with_the_settings_of_the_released_code() -> None:
+    recipe = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor-released-code.toml")
+    row = DETECTORS["proposer-regressor"]
+    wanted = row.settings.build(row.presets["released-code"]["detector"], where="detector")
+    assert recipe.model.detector == wanted
+    assert recipe.training.schedule == "linear"
+
+
+def test_layers_and_heads_are_measured_on_the_kernels_of_the_papers_figures() -> None:
+    text = (LISTS / "proposer-regressor-sizes.toml").read_text("utf-8")
+    for variant in read_toml(text, name="sizes")["variants"]:
+        if any("layers=" in own or "heads=" in own for own in variant.get("set", [])):
+            assert "detector.kernels=[2, 3]" in variant["set"], variant["name"]
