@@ -269,8 +269,12 @@ class Recognizer:
 
     def examples_of(self, document: Document) -> list[Example]:
         """The document's sentences as the encoder reads them."""
-        context, passage = self.encoder.context_words, self.encoder.passage_words
-        return examples_of(document, context_words=context, passage_words=passage)
+        return examples_of(
+            document,
+            context_words=self.encoder.context_words,
+            passage_words=self.encoder.passage_words,
+            neighbour_sentences=self.encoder.neighbour_sentences,
+        )
 
     def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The same with tags, if the model reads them and there are none.

@@ -326,6 +326,21 @@ def test_only_context_within_the_budget_is_read(bert: Path) -> None:
         assert torch.equal(vectors[0], vectors[2]) != sees_near
 
 
+def test_neighbour_sentences_are_read_whole_as_far_as_they_fit(bert: Path) -> None:
+    encoder = build(bert, ["transformer"], NONE, neighbour_sentences=True)
+    assert encoder.context_words == LIMIT - 2
+    rows_ = [WordRow(["the", "ab"]), WordRow(["q"]), WordRow(["r", "z"] * LIMIT), WordRow(["ab"])]
+    first, second, *_ = examples_of(
+        Document.from_rows(rows_), context_words=encoder.context_words, neighbour_sentences=True
+    )
+    assert first.right == ("q",)
+    batch = encoder.prepare([first, second]).pieces
+    assert batch is not None
+    shown = [row[mask].tolist()[1:-1] for row, mask in zip(batch.ids, batch.mask, strict=True)]
+    assert shown[0] == _pieces(encoder, ("the", "ab", "q"))
+    assert shown[1] == _pieces(encoder, ("the", "ab", "q", *["r", "z"] * LIMIT))[: LIMIT - 2]
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("count", [LIMIT - 3, LIMIT - 2, LIMIT - 1, 60, 1500])
 def test_a_sentence_of_any_length_is_read_whole(bert: Path, count: int) -> None:
@@ -415,3 +430,8 @@ def _with_passages(bert: Path) -> Encoder:
 def test_there_is_only_one_kind_of_context(bert: Path) -> None:
     with pytest.raises(ConfigError, match="one of them must be 0"):
         build(bert, ["transformer"], NONE, passage=10, context=4)
+    for other in ("passage", "context"):
+        with pytest.raises(
+            ConfigError, match="with neighbour_sentences, context and passage must be 0"
+        ):
+            build(bert, ["transformer"], NONE, neighbour_sentences=True, **{other: 4})

@@ -111,7 +111,14 @@ class Encoder(nn.Module):
     @property
     def context_words(self) -> int:
         """How many words of context on each side `prepare` can use."""
+        if self._pretrained and self.neighbour_sentences:
+            return self._pretrained.pieces.capacity
         return self.settings.transformer.context if self.settings.transformer else 0
+
+    @property
+    def neighbour_sentences(self) -> bool:
+        """Does context end with the sentences next to the one that is read?"""
+        return bool(self.settings.transformer and self.settings.transformer.neighbour_sentences)
 
     @property
     def passage_words(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 
 from spandet.text import Document, Sentence
 
@@ -26,7 +26,13 @@ class Example:
             raise ValueError(f"{len(self.words)} words, but {len(self.tags)} tags")
 
 
-def examples_of(document: Document, *, context_words: int, passage_words: int = 0) -> list[Example]:
+def examples_of(
+    document: Document,
+    *,
+    context_words: int,
+    passage_words: int = 0,
+    neighbour_sentences: bool = False,
+) -> list[Example]:
     """One example per sentence, in its passage or with some neighbouring words on each side.
 
     Neighbours are the document's own; beyond its first and last sentence come the words that its
@@ -36,6 +42,8 @@ def examples_of(document: Document, *, context_words: int, passage_words: int = 
         document: Where the sentences are.
         context_words: Most words on each side.
         passage_words: Most words of a passage; 0: there are none.
+        neighbour_sentences: The words on each side are those of the next sentence that has any;
+            what the source had before or after the document counts as one.
     """
     sentences = document.sentences
     if not sentences:
@@ -43,6 +51,19 @@ def examples_of(document: Document, *, context_words: int, passage_words: int = 
     if passage_words:
         return list(chain.from_iterable(map(_mates, passages(sentences, passage_words))))
     before, after = sentences[0].before, sentences[-1].after
+    if neighbour_sentences:
+        own = [sentence.words for sentence in sentences]
+        lefts = _previous([before, *own])
+        rights = reversed(list(_previous([after, *reversed(own)])))
+        return [
+            Example(
+                sentence.words,
+                sentence.tags,
+                left=left[max(0, len(left) - context_words) :],
+                right=right[:context_words],
+            )
+            for sentence, left, right in zip(sentences, lefts, rights, strict=True)
+        ]
     words = (*before, *chain.from_iterable(s.words for s in sentences), *after)
     starts = accumulate((len(sentence) for sentence in sentences), initial=len(before))
     return [
@@ -54,6 +75,14 @@ def examples_of(document: Document, *, context_words: int, passage_words: int = 
         )
         for start, sentence in zip(starts, sentences, strict=False)
     ]
+
+
+def _previous(runs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """For each run of words but the first: the nearest one before it that is not empty."""
+    nearest: tuple[str, ...] = ()
+    for before, _ in pairwise(runs):
+        nearest = before or nearest
+        yield nearest
 
 
 def passages(sentences: Sequence[Sentence], words: int) -> Iterator[list[Sentence]]:

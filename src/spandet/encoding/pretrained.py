@@ -160,6 +160,7 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
     first, last = marks.index(0), len(marks) - 1 - marks[::-1].index(0)
     padding = tokenizer.pad_token_id or 0
     unknown = tokenizer.unk_token_id
+    limit = _limit_of(model, tokenizer)
     return PieceMaker(
         backend,
         Special(
@@ -168,8 +169,8 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
             unknown=padding if unknown is None else unknown,
             padding=padding,
         ),
-        limit=_limit_of(model, tokenizer),
-        context=settings.context,
+        limit=limit,
+        context=limit if settings.neighbour_sentences else settings.context,
         overlap=settings.overlap,
         shared=settings.passage > 0,
     )

@@ -28,6 +28,9 @@ class TransformerSettings(Settings):
     """How a word's pieces become one vector."""
     context: int = Field(default=0, ge=0)
     """Pieces of neighbouring sentences to read along, both sides together; 0 = none."""
+    neighbour_sentences: bool = False
+    """Instead of a number of pieces: read the sentence before and the one after along, whole as far
+    as the transformer can read them at once."""
     passage: int = Field(default=0, ge=0, le=1000)
     """Read neighbouring sentences of up to so many words at once, each with the others as context:
     nothing is read twice; 0 = each sentence by itself."""
@@ -40,6 +43,8 @@ class TransformerSettings(Settings):
     def _one_kind_of_context(self) -> "TransformerSettings":
         if self.context and self.passage:
             raise ValueError("context and passage are two ways to the same: one of them must be 0")
+        if self.neighbour_sentences and (self.context or self.passage):
+            raise ValueError("with neighbour_sentences, context and passage must be 0")
         return self
 
 

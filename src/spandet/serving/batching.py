@@ -202,6 +202,7 @@ class Batcher:
             longest=longest,
             context_words=encoder.context_words,
             passage_words=encoder.passage_words,
+            neighbour_sentences=encoder.neighbour_sentences,
         )
         if len(text) <= longest:
             return cut()

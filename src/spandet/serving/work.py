@@ -79,7 +79,14 @@ class Tracing:
         return TracedDocument(Document(text), tuple(sentences)).to_json()
 
 
-def parts_of(text: str, *, longest: int, context_words: int, passage_words: int = 0) -> list[Part]:
+def parts_of(
+    text: str,
+    *,
+    longest: int,
+    context_words: int,
+    passage_words: int = 0,
+    neighbour_sentences: bool = False,
+) -> list[Part]:
     """A text in parts of about `longest` characters; a sentence or passage is never cut.
 
     Args:
@@ -87,17 +94,22 @@ def parts_of(text: str, *, longest: int, context_words: int, passage_words: int 
         longest: A text of up to so many characters is one part.
         context_words: How many words around a sentence the model looks at.
         passage_words: How many words of neighbouring sentences it reads at once.
+        neighbour_sentences: It looks at no words beyond the next sentence.
     """
     document = Document(text)
     if len(text) <= longest:
         return [Part(document)]
     sentences = [sentence for sentence in document.sentences if sentence.words]
     words = list(chain.from_iterable(sentence.words for sentence in sentences))
+    runs = list(_runs(passages(sentences, passage_words), longest))
     parts, position = [], 0
-    for run in _runs(passages(sentences, passage_words), longest):
+    for number, run in enumerate(runs):
         end = position + sum(map(len, run))
         before = words[max(0, position - context_words) : position]
         after = words[end : end + context_words]
+        if neighbour_sentences:
+            before = list(runs[number - 1][-1].words) if number else []
+            after = list(runs[number + 1][0].words) if end < len(words) else []
         parts.append(_part(text, run, tuple(before), tuple(after)))
         position = end
     return parts

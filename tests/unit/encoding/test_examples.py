@@ -34,6 +34,21 @@ def test_without_context_there_are_only_the_words() -> None:
     assert not any(example.left or example.right for example in examples)
 
 
+def test_the_next_sentences_are_context_and_the_source_counts_as_one() -> None:
+    document = Document.from_rows([*ROWS, WordRow(["f"], after=["r", "s"])])
+
+    def read(words: int) -> list[Example]:
+        return examples_of(document, context_words=words, neighbour_sentences=True)
+
+    assert read(2) == [
+        Example(("a", "b"), left=("p", "q"), right=("c", "d")),
+        Example((), left=("a", "b"), right=("c", "d")),
+        Example(("c", "d", "e"), ("X", "Y", "Z"), left=("a", "b"), right=("f",)),
+        Example(("f",), left=("d", "e"), right=("r", "s")),
+    ]
+    assert read(0) == examples_of(document, context_words=0)
+
+
 def test_raw_text_is_segmented_and_nothing_gives_nothing() -> None:
     assert examples_of(Document(""), context_words=5) == []
     (example,) = examples_of(Document("IL-2 binds"), context_words=5)

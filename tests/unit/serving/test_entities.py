@@ -90,6 +90,18 @@ def test_the_parts_of_a_text_have_the_passages_of_the_whole(words: int) -> None:
     assert (len(parts) > 5) == (words < 10_000)
 
 
+@pytest.mark.parametrize("words", [3, 1000])
+def test_the_parts_of_a_text_have_the_neighbour_sentences_of_the_whole(words: int) -> None:
+    text = "\n\n".join(sentences(30)) + "   "
+
+    def read(document: Document) -> list[Example]:
+        return examples_of(document, context_words=words, neighbour_sentences=True)
+
+    parts = parts_of(text, longest=300, context_words=words, neighbour_sentences=True)
+    assert [example for part in parts for example in read(part.document)] == read(Document(text))
+    assert len(parts) > 5
+
+
 def test_a_long_text_is_done_in_parts_and_comes_back_whole() -> None:
     text = " ".join(sentences(60))
     recognizer = Watched()
