@@ -10,7 +10,13 @@ from torch import Tensor
 
 from spandet.config import Settings, Share
 from spandet.spans.flat import to_rows
-from spandet.spans.suppression import soft_nms, uncrossed, without_crossing, without_overlap
+from spandet.spans.suppression import (
+    NmsRule,
+    soft_nms,
+    uncrossed,
+    without_crossing,
+    without_overlap,
+)
 from spandet.tensors import SpanPredictions
 
 Item = TypeVar("Item")
@@ -27,9 +33,14 @@ class DecodingSettings(Settings):
     """u: what the overlapped loses in Soft-NMS; 1: no suppression (ablation)."""
     nms_overlap: Share = 0.6
     """k: from this overlap on, one candidate suppresses another."""
-    merge: Literal["max", "sum", "first", "noisy-or"] = "max"
-    """Several candidates on one span: the best, the label with the largest sum, the first, or the
-    label that is likeliest if the candidates err independently."""
+    nms_rule: NmsRule = "paper"
+    """`released-code`: only an overlap above `nms_overlap` suppresses, and candidates suppress in
+    the order of the scores that they had before."""
+    merge: Literal["max", "sum", "first", "first-votes", "noisy-or", "after"] = "max"
+    """Several candidates on one span: the best, the label with the largest sum, the first, the
+    first with its score times the number of those that agree with it, or the label that is
+    likeliest if the candidates err independently. `after`: all of them take part in Soft-NMS, then
+    the best."""
     one_label: bool = True
     """A span is one entity; without it, one for each label that candidates give it."""
     crossing: Literal["keep", "greedy", "both"] = "greedy"
@@ -77,7 +88,11 @@ def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
     order = _reading_order(sentence, spans)
     sentence, origin, spans = sentence[order], origin[order], spans[order]
     found = Found(sentence, spans, label[sentence, origin], best[sentence, origin], origin)
-    found = _settled(_merged(found, settings), len(predictions.mask), settings)
+    if settings.merge != "after":
+        found = _merged(found, settings)
+    found = _settled(found, len(predictions.mask), settings)
+    if settings.merge == "after":
+        found = _merged(found, settings)
     return found.where(found.scores > settings.threshold)
 
 
@@ -88,10 +103,13 @@ def _merged(found: Found, settings: DecodingSettings) -> Found:
     scores = found.scores
     if settings.merge == "sum":
         scores = torch.zeros_like(scores).index_add(0, vote, scores)[vote]
+    elif settings.merge == "first-votes":
+        votes = torch.zeros_like(scores).index_add(0, vote, torch.ones_like(scores))
+        scores = scores * votes[vote]
     elif settings.merge == "noisy-or":
         doubts = torch.zeros_like(scores).index_add(0, vote, torch.log1p(-scores))[vote]
         scores = -torch.expm1(doubts)
-    order = found.origin if settings.merge == "first" else -scores
+    order = found.origin if settings.merge.startswith("first") else -scores
     rank = torch.empty_like(found.origin)
     rank[order.argsort(stable=True)] = torch.arange(len(rank), device=rank.device)
     first = torch.full_like(rank, len(rank)).scatter_reduce(0, span, rank, "amin")
@@ -112,7 +130,15 @@ def _settled(found: Found, batch: int, settings: DecodingSettings) -> Found:
     else:
         keep = uncrossed(spans, mask) if settings.crossing == "both" else mask
         may_cross = settings.crossing != "greedy"
-        scores = soft_nms(spans, scores, keep, decay=decay, overlap=overlap, may_cross=may_cross)
+        scores = soft_nms(
+            spans,
+            scores,
+            keep,
+            decay=decay,
+            overlap=overlap,
+            rule=settings.nms_rule,
+            may_cross=may_cross,
+        )
     return replace(found, scores=scores[mask].clamp(max=1)).where(keep[mask])
 
 

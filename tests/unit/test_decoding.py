@@ -55,6 +55,18 @@ def test_soft_nms_drops_what_falls_below_the_threshold() -> None:
     assert len(decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], threshold=0.45)) == 2
 
 
+def test_the_released_soft_nms_wants_more_overlap_and_keeps_its_first_order() -> None:
+    touching: list[Candidate] = [(0, 5, 1, 0.9), (0, 3, 1, 0.8)]  # an overlap of exactly 0.6
+    assert decoded(touching, **SOFT)[1] == (0, 0, 3, 1, 0.72)
+    assert decoded(touching, nms_rule="released-code", **SOFT)[1] == (0, 0, 3, 1, 0.8)
+    # The first weakens the second, not the third; the second and the third weaken each other.
+    chain: list[Candidate] = [(0, 10, 1, 0.9), (2, 10, 1, 0.85), (4, 12, 1, 0.8)]
+    options = {**SOFT, "nms_overlap": 0.55, "crossing": "keep"}
+    assert [e[-1] for e in decoded(chain, **options)] == [0.9, 0.6885, 0.8]
+    released = decoded(chain, nms_rule="released-code", **options)
+    assert [e[-1] for e in released] == [0.9, 0.765, 0.72]
+
+
 def test_crossing_rules() -> None:
     pair: list[Candidate] = [(0, 4, 1, 0.99), (2, 6, 1, 0.5)]
     assert len(decoded(pair, crossing="greedy", threshold=0.4)) == 1
@@ -67,6 +79,19 @@ def test_merging_rules() -> None:
     assert decoded(votes, merge="max", threshold=0.4) == [(0, 0, 2, 2, 0.8)]
     assert decoded(votes, merge="sum", threshold=0.4) == [(0, 0, 2, 1, 0.91)]
     assert decoded(votes, merge="first", threshold=0.4) == [(0, 0, 2, 1, 0.46)]
+    assert decoded(votes, merge="first-votes", threshold=0.4) == [(0, 0, 2, 1, 0.92)]
+
+
+def test_merging_after_soft_nms_lets_every_candidate_suppress() -> None:
+    twice: list[Candidate] = [(0, 5, 1, 0.9), (0, 5, 1, 0.88), (0, 4, 1, 0.8), (0, 4, 2, 0.7)]
+    options = {**SOFT, "merge": "after", "one_label": False}
+    assert decoded(twice, **options) == [
+        (0, 0, 5, 1, 0.9),
+        (0, 0, 4, 1, 0.648),
+        (0, 0, 4, 2, 0.5103),
+    ]
+    assert decoded(twice, **{**options, "one_label": True}) == decoded(twice, **options)[:2]
+    assert decoded(twice, **{**SOFT, "merge": "max"})[1] == (0, 0, 4, 1, 0.72)
 
 
 def test_no_entity_wins_and_empty_batches_work() -> None:
@@ -93,7 +118,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 
 @given(
     st.lists(candidates(), min_size=1, max_size=3),
-    st.sampled_from(["max", "sum", "first", "noisy-or"]),
+    st.sampled_from(["max", "sum", "first", "first-votes", "noisy-or", "after"]),
     st.sampled_from(["keep", "greedy", "both"]),
     st.sampled_from([0.5, 0.9, 1.0]),
     st.sampled_from([0.0, 0.35, 0.6]),

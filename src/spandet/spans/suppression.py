@@ -1,10 +1,15 @@
 """Which of several overlapping candidates stay. A loop step serves all sentences of a batch."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spandet.spans.overlap import crosses, iou, overlaps
+
+NmsRule = Literal["paper", "released-code"]
+"""Soft-NMS as in the paper Locate and Label, or as in the code that its authors released."""
 
 
 def soft_nms(
@@ -14,13 +19,17 @@ def soft_nms(
     *,
     decay: float,
     overlap: float,
+    rule: NmsRule = "paper",
     may_cross: bool = True,
 ) -> Float[Tensor, "batch span"]:
-    """Soft-NMS (Locate and Label, algorithm 1): the final score of every candidate.
+    """Soft-NMS (Locate and Label, eq. 18 and algorithm 1): the final score of every candidate.
 
     Again and again the best candidate left is taken out, and those left that overlap it by at least
     `overlap` lose the factor `decay`. So candidates come out with falling scores: what is below a
     threshold in the end has done nothing to what is above it.
+
+    The rule of the released code wants an overlap above `overlap`, and takes candidates in the
+    order of the scores that they had at first.
 
     Args:
         spans: All candidates.
@@ -28,16 +37,19 @@ def soft_nms(
         mask: Candidates that are real.
         decay: The factor.
         overlap: From this overlap on.
+        rule: Whose Soft-NMS.
         may_cross: If not, one that crosses any taken out before it ends at 0, and weakens nobody.
     """
     if (decay == 1 and may_cross) or spans.shape[1] == 0:
         return scores
-    shared = iou(spans[:, :, None], spans[:, None]) >= overlap
+    shared = iou(spans[:, :, None], spans[:, None])
+    shared = shared >= overlap if rule == "paper" else shared > overlap
     crossing = torch.zeros_like(shared) if may_cross else crosses(spans[:, :, None], spans[:, None])
-    left, kept = mask.clone(), torch.zeros_like(mask)
+    left, kept, first_scores = mask.clone(), torch.zeros_like(mask), scores
     rows = torch.arange(len(spans), device=spans.device)
     for _ in range(int(mask.sum(dim=1).max())):
-        best = scores.masked_fill(~left, -1).argmax(dim=1)
+        ranked = scores if rule == "paper" else first_scores
+        best = ranked.masked_fill(~left, -1).argmax(dim=1)
         fits = left[rows, best] & ~(crossing[rows, best] & kept).any(dim=1)
         kept[rows, best] |= fits
         left[rows, best] = False
