@@ -70,9 +70,13 @@ class LocateAndLabelSettings(Settings):
     sentence_feature: bool = False
     """Show the encoder's sentence vector to all heads."""
     filter_weight: Weight = 1.0
+    """λ1 of eq. 17."""
     boundary_weight: Weight = 0.1
+    """λ2, for the boundaries."""
     overlap_weight: Weight = 0.1
+    """λ2, for the span as a whole."""
     label_weight: Weight = 1.0
+    """λ3."""
     filter_threshold: Share = 1 / 6
     """Seeds that the filter is less sure of are dropped in prediction."""
     dropout: Share = 0.5
@@ -156,7 +160,7 @@ class LocateAndLabel(Detector):
             nn.init.normal_(self.regressor.out.weight, std=1e-3)
 
     def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
-        """Train both stages on sampled seeds (section 3.5)."""
+        """Train both stages on sampled seeds (section 2.5); the parts of eq. 17, weighted."""
         view = SpanView(words, self.outside)
         sample = self._sample(words, gold, chance)
         losses: dict[str, Loss] = {}
@@ -210,7 +214,7 @@ class LocateAndLabel(Detector):
         return FlatSpans(seeds.sentence.to(device), seeds.spans.to(device))
 
     def _sample(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> _Sample:
-        """All positive seeds, some negative ones, and the entities that no seed equals."""
+        """Section 2.2: all positive seeds, some negative ones; and entities that no seed equals."""
         settings = self.settings
         seeds = self._seeds(words, settings.lengths)
         match = best_gold(seeds, gold)
@@ -241,12 +245,12 @@ class LocateAndLabel(Detector):
         )
 
     def _filter_logits(self, view: SpanView, seeds: FlatSpans) -> Float[Tensor, " span"]:
-        """Eq. 1: how likely does a seed lie well on an entity?"""
+        """Eqs. 1-3: how likely does a seed lie well on an entity?"""
         assert self.filter is not None  # noqa: S101 (asked only where there is one)
         return view.inner(self.filter, seeds).squeeze(-1)
 
     def _offsets(self, view: SpanView, seeds: FlatSpans) -> Float[Tensor, "span 2"]:
-        """Eq. 2: how far both boundaries should move, judged by the words just outside."""
+        """Eqs. 4-5: how far both boundaries should move, judged by the words just outside."""
         if self.regressor is None:
             return torch.zeros_like(seeds.spans, dtype=torch.float32)
         # Half precision cannot count words: 257 is the first number that bfloat16 does not have.
@@ -260,7 +264,7 @@ class LocateAndLabel(Detector):
                 return raw.sigmoid() * view.lengths[seeds.sentence, None]
 
     def _moved(self, seeds: FlatSpans, offsets: Tensor, view: SpanView) -> _Moved:
-        """Eqs. 3-4: whole words again. The indices are constants: no gradient passes here."""
+        """Eqs. 6-7: whole words again. The indices are constants: no gradient passes here."""
         spans = to_words(seeds.spans + offsets)
         lengths = view.lengths[seeds.sentence]
         within = legal(spans, lengths)
@@ -271,11 +275,11 @@ class LocateAndLabel(Detector):
         return _Moved(FlatSpans(seeds.sentence, spans), within)
 
     def _label_logits(self, view: SpanView, spans: FlatSpans) -> Float[Tensor, "span label"]:
-        """Eq. 7: what is it?"""
+        """Eqs. 8-10: what is it?"""
         return view.inner(self.classifier, spans)
 
     def _filter_loss(self, logits: Tensor, sample: _Sample) -> Loss:
-        """Eq. 9: focal loss, weighted by overlap."""
+        """Eq. 12: focal loss, weighted by overlap."""
         target = sample.positive.to(logits.dtype)
         log_right = F.logsigmoid(torch.where(sample.positive, logits, -logits))
         focal = -((1 - log_right.exp()) ** self.settings.focal) * log_right
@@ -283,7 +287,7 @@ class LocateAndLabel(Detector):
         return self._reduce(weights * focal, self.settings.filter_weight, sample)
 
     def _offset_losses(self, offsets: Tensor, within: Tensor, sample: _Sample) -> Losses:
-        """Eqs. 10-12 on positive seeds: each boundary, and the span as a whole."""
+        """Eqs. 13-15 on positive seeds: each boundary, and the span as a whole."""
         chosen = sample.positive & within
         seeds, gold = sample.seeds.spans[chosen], sample.match.spans[chosen]
         offsets = offsets[chosen]
@@ -298,7 +302,7 @@ class LocateAndLabel(Detector):
         }
 
     def _label_loss(self, logits: Tensor, moved: _Moved, sample: _Sample, gold: GoldSpans) -> Loss:
-        """Eq. 13: classification of moved spans, near misses weighted down."""
+        """Eq. 16: classification of moved spans, near misses weighted down."""
         match = self._paired(moved.spans, sample, gold)
         positive = (match.iou >= self.settings.label_overlap) & moved.legal & (match.labels > 0)
         labels = torch.where(positive, match.labels, 0)
@@ -321,7 +325,7 @@ class LocateAndLabel(Detector):
         return Match(iou(spans.spans, own), own, labels)
 
     def _soft_weights(self, overlap: Tensor, positive: Tensor) -> Tensor:
-        """Eq. 8: a clear example counts in full, a doubtful one less."""
+        """Eq. 11: a clear example counts in full, a doubtful one less."""
         return torch.where(positive, overlap, 1 - overlap) ** self.settings.soft_exponent
 
     def _reduce(self, losses: Float[Tensor, " span"], weight: float, sample: _Sample) -> Loss:

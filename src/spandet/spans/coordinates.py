@@ -11,7 +11,7 @@ State = Literal["ends", "width"]
 
 
 def to_words(soft_spans: Float[Tensor, "*shape 2"]) -> Int[Tensor, "*shape 2"]:
-    """Real-valued boundaries to whole words, halves upwards (Locate and Label, eq. 5)."""
+    """Real-valued boundaries to whole words, halves upwards (Locate and Label, eqs. 6-7)."""
     return torch.floor(soft_spans.detach() + 0.5).long()
 
 
