@@ -22,7 +22,7 @@ from spandet.spans.coordinates import clamped, legal, to_words
 from spandet.spans.flat import FlatSpans, enumerate_spans, to_rows
 from spandet.spans.matching import Match, best_gold, pairwise_iou
 from spandet.spans.overlap import iou, signed_iou
-from spandet.spans.sampling import any_by_sentence, best_seeds, draw
+from spandet.spans.sampling import any_by_sentence, best_seeds, draw, first_labels
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
 
 
@@ -34,6 +34,8 @@ class LocateAndLabelSettings(Settings):
     """Seed lengths in words."""
     eval_lengths: tuple[Annotated[int, Gt(0)], ...] | None = None
     """Seed lengths in prediction; None: the same."""
+    clip_seeds: bool = True
+    """Windows that reach over the sentence's end are cut there; false: they are left out."""
     seed_overlap: Share = 0.7
     """α1: a seed that overlaps an entity by more than this is positive."""
     label_overlap: Share = 1.0
@@ -48,6 +50,8 @@ class LocateAndLabelSettings(Settings):
     """Negatives sampled on top, so that sentences without entities teach something too."""
     inject_gold: bool = True
     """Train the heads on gold spans that no seed equals."""
+    inject_once: bool = False
+    """Inject a gold span with two labels once, with its first label; false: once per label."""
     rescue_gold: bool = True
     """An entity without a positive seed takes its best one: long ones teach the regressor too."""
     use_filter: bool = True
@@ -89,6 +93,8 @@ PRESETS = {
     "paper": {
         "detector": {
             **_FEW_NEGATIVES,
+            "clip_seeds": False,
+            "inject_once": True,
             "rescue_gold": False,
             "reduction": "sum",
             "pairing": "seed",
@@ -98,6 +104,7 @@ PRESETS = {
     "released-code": {
         "detector": {
             **_FEW_NEGATIVES,
+            "inject_once": True,
             "rescue_gold": False,
             "offset_activation": "sigmoid_n",
             "illegal": "discard",
@@ -208,8 +215,8 @@ class LocateAndLabel(Detector):
         return SpanPredictions(rows(moved.spans.spans), rows(probs), rows(kept), trace)
 
     def _seeds(self, words: WordFeatures, lengths: Sequence[int]) -> FlatSpans:
-        """Section 3.2: windows of a few lengths at every word."""
-        seeds = enumerate_spans(words.lengths.tolist(), lengths)
+        """Section 2.2: windows of a few lengths at every word."""
+        seeds = enumerate_spans(words.lengths.tolist(), lengths, clip=self.settings.clip_seeds)
         device = words.mask.device
         return FlatSpans(seeds.sentence.to(device), seeds.spans.to(device))
 
@@ -223,6 +230,8 @@ class LocateAndLabel(Detector):
         if settings.rescue_gold:
             positive = positive | best_seeds(shared, seeds.sentence, gold, settings.seed_overlap)
         missing = gold.mask & ~any_by_sentence(shared == 1, seeds.sentence, len(gold.mask))
+        if settings.inject_once:
+            missing = missing & first_labels(gold)
         if not settings.inject_gold:
             missing = torch.zeros_like(missing)
         counts = torch.bincount(seeds.sentence[positive], minlength=len(gold.mask))

@@ -31,22 +31,26 @@ class FlatSpans:
         return FlatSpans(self.sentence[chosen], self.spans[chosen])
 
 
-def enumerate_spans(word_counts: Sequence[int], lengths: Sequence[int]) -> FlatSpans:
-    """All spans of the given lengths in every sentence, clipped at its end, without duplicates.
+def enumerate_spans(
+    word_counts: Sequence[int], lengths: Sequence[int], *, clip: bool = True
+) -> FlatSpans:
+    """All spans of the given lengths in every sentence, without duplicates.
 
     Clipping adds the suffixes of a sentence that are shorter than a listed length.
     """
-    grids = [_grid(count, tuple(lengths)) for count in word_counts]
+    grids = [_grid(count, tuple(lengths), clip) for count in word_counts]
     sizes = torch.tensor([len(grid) for grid in grids], dtype=torch.long)
     sentence = torch.arange(len(grids)).repeat_interleave(sizes)
     return FlatSpans(sentence, torch.cat(grids) if grids else torch.zeros(0, 2, dtype=torch.long))
 
 
 @lru_cache(maxsize=4096)
-def _grid(words: int, lengths: tuple[int, ...]) -> Int[Tensor, "span 2"]:
+def _grid(words: int, lengths: tuple[int, ...], clip: bool) -> Int[Tensor, "span 2"]:
     starts = torch.arange(words).repeat(len(lengths))
     reach = torch.tensor(lengths, dtype=torch.long).repeat_interleave(words)
     spans = torch.stack([starts, (starts + reach).clamp(max=words)], dim=1)
+    if not clip:
+        spans = spans[starts + reach <= words]
     # Only the suffixes can repeat: a clipped span is new where no listed length gives it, once.
     seen: dict[tuple[int, int], None] = dict.fromkeys(map(tuple, spans.tolist()))
     return torch.tensor(list(seen), dtype=torch.long).reshape(-1, 2)

@@ -15,6 +15,12 @@ def any_by_sentence(hits: Tensor, sentence: Tensor, batch: int) -> Bool[Tensor, 
     return counts.index_add_(0, sentence, hits.long()) > 0
 
 
+def first_labels(gold: GoldSpans) -> Bool[Tensor, "batch gold"]:
+    """The entities that are the first on their span: one for each span, whatever its labels."""
+    same = (gold.spans[:, :, None] == gold.spans[:, None]).all(dim=-1) & gold.mask[:, None]
+    return gold.mask & ~same.tril(diagonal=-1).any(dim=2)
+
+
 def best_seeds(
     shared: Float[Tensor, "span gold"],
     sentence: Int[Tensor, " span"],

@@ -72,6 +72,31 @@ def test_gold_that_no_seed_equals_is_injected_once() -> None:
     assert (2, 6) not in without
 
 
+@pytest.mark.parametrize("name", ["paper", "released-code"])
+def test_a_span_with_two_labels_is_injected_once_with_its_first(name: str) -> None:
+    preset = {**PRESETS[name]["detector"], "lengths": [1]}
+    truth = gold([(2, 6, 1), (3, 4, 2), (2, 6, 3), (4, 7, 3)], [(2, 6, 3), (2, 6, 1)])
+
+    def injected(**changes: Any) -> list[tuple[int, list[int], int]]:
+        sample = detector(**preset, **changes)._sample(words(9, 9), truth, chance(2))
+        longer = sample.seeds.ends - sample.seeds.starts > 1
+        chosen = (sample.seeds.sentence, sample.seeds.spans, sample.match.labels)
+        return list(zip(*(values[longer].tolist() for values in chosen), strict=True))
+
+    assert injected() == [(0, [2, 6], 1), (0, [4, 7], 3), (1, [2, 6], 3)]
+    del preset["inject_once"]
+    assert len(injected()) == 5
+
+
+def test_seeds_that_reach_over_the_end_are_clipped_or_left_out() -> None:
+    clipped = sampled(detector(lengths=[1, 3], negative_extra=99), 6)
+    assert (4, 6) in clipped
+    assert len(clipped) == 11
+    whole = sampled(detector(lengths=[1, 3], negative_extra=99, clip_seeds=False), 6)
+    assert sorted(clipped.keys() - whole.keys()) == [(4, 6)]
+    assert not sampled(detector(lengths=[3], negative_extra=99, clip_seeds=False), 2)
+
+
 def test_an_entity_too_long_for_every_seed_still_has_a_positive_one() -> None:
     rescued = sampled(detector(lengths=[2], inject_gold=False), 9, (0, 8, 1))
     assert any(positive for positive, _ in rescued.values())
