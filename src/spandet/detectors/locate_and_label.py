@@ -62,6 +62,8 @@ class LocateAndLabelSettings(Settings):
     """How the regressor's output becomes words to move; n is the sentence length."""
     illegal: Literal["clamp", "discard"] = "clamp"
     """What happens to spans moved out of the sentence or inside out."""
+    label_illegal: bool = True
+    """Train the classifier on discarded spans, as "no entity"; false: on legal spans only."""
     outer_edge: Literal["clamp", "learned"] = "clamp"
     """The word "outside" a span at the sentence's edge: its own edge word, or a learned vector."""
     pairing: Literal["all", "seed", "positives"] = "all"
@@ -70,7 +72,7 @@ class LocateAndLabelSettings(Settings):
     reduction: Literal["mean", "sum"] = "mean"
     """Losses per span, or summed up in each sentence (the paper's formulas)."""
     soft_offsets: bool = False
-    """Weigh the boundary loss by overlap too."""
+    """Weigh the boundary loss by overlap too, as `soft_exponent` says."""
     sentence_feature: bool = False
     """Show the encoder's sentence vector to all heads."""
     filter_weight: Weight = 1.0
@@ -108,6 +110,7 @@ PRESETS = {
             "rescue_gold": False,
             "offset_activation": "sigmoid_n",
             "illegal": "discard",
+            "label_illegal": False,
             "pairing": "positives",
             "label_loss": "focal",
             "soft_offsets": True,
@@ -303,7 +306,7 @@ class LocateAndLabel(Detector):
         boundary = F.smooth_l1_loss(offsets, (gold - seeds).to(offsets.dtype), reduction="none")
         boundary = boundary.sum(dim=1)
         if self.settings.soft_offsets:
-            boundary = boundary * sample.match.iou[chosen]
+            boundary = boundary * sample.match.iou[chosen] ** self.settings.soft_exponent  # eq. 11
         overlap = 1 - signed_iou(seeds + offsets, gold.to(offsets.dtype))
         return {
             "boundary": self._reduce(boundary, self.settings.boundary_weight, sample),
@@ -319,8 +322,10 @@ class LocateAndLabel(Detector):
         loss = -log_right
         if self.settings.label_loss == "focal":
             loss = loss * (1 - log_right.exp()) ** self.settings.focal
-        weights = self._soft_weights(match.iou, match.iou >= self.settings.label_overlap)
-        return self._reduce(weights * loss, self.settings.label_weight, sample)
+        loss = loss * self._soft_weights(match.iou, match.iou >= self.settings.label_overlap)
+        if not self.settings.label_illegal:
+            loss = loss[moved.legal]
+        return self._reduce(loss, self.settings.label_weight, sample)
 
     def _paired(self, spans: FlatSpans, sample: _Sample, gold: GoldSpans) -> Match:
         """Which entity judges a moved span?"""

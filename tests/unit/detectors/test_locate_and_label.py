@@ -151,6 +151,36 @@ def test_boundary_and_overlap_loss() -> None:
     assert losses["overlap"].mean.item() == pytest.approx(0.125)
 
 
+@pytest.mark.parametrize(("exponent", "share"), [(0, 1.0), (1, 0.75), (2, 0.75**2)])
+def test_soft_offsets_follow_the_exponent(exponent: float, share: float) -> None:
+    made = detector(boundary_weight=1, soft_offsets=True, soft_exponent=exponent)
+    seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
+    match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
+    sample = type(made._sample(words(1), gold([]), chance(1)))(
+        seeds, match, torch.tensor([True]), sentences=1
+    )
+    losses = made._offset_losses(torch.tensor([[0.5, -1.0]]), torch.tensor([True]), sample)
+    assert losses["boundary"].mean.item() == pytest.approx(share * (0.125 + 1.5))
+
+
+@pytest.mark.parametrize(("label_illegal", "counted"), [(True, 3), (False, 2)])
+def test_discarded_spans_are_negatives_or_no_examples(label_illegal: bool, counted: int) -> None:
+    """The released code masks them out of the label loss."""
+    made = detector(illegal="discard", label_illegal=label_illegal)
+    seeds = FlatSpans(torch.zeros(3, dtype=torch.long), torch.tensor([[0, 1], [1, 2], [2, 3]]))
+    offsets = torch.tensor([[0.0, 0.0], [0.0, 0.0], [0.0, 9.0]])
+    moved = made._moved(seeds, offsets, _view(made))
+    assert moved.legal.tolist() == [True, True, False]
+    nothing = Match(torch.zeros(3), torch.zeros(3, 2, dtype=torch.long), seeds.sentence)
+    sample = type(made._sample(words(1), gold([]), chance(1)))(
+        seeds, nothing, torch.zeros(3, dtype=torch.bool), sentences=1
+    )
+    loss = made._label_loss(torch.zeros(3, LABELS), moved, sample, gold([(5, 6, 1)]))
+    assert loss.count.item() == counted
+    assert loss.mean.item() == pytest.approx(torch.tensor(float(LABELS)).log().item())
+    assert PRESETS["released-code"]["detector"]["label_illegal"] is False
+
+
 def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -> None:
     made = detector()
     truth = gold([(0, 4, 2), (5, 6, 3)])
