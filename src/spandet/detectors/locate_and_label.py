@@ -101,7 +101,14 @@ PRESETS = {
             "reduction": "sum",
             "pairing": "seed",
         },
-        "decoding": {"threshold": 0.5, "crossing": "keep", "nms_decay": 0.9, "nms_overlap": 0.6},
+        "decoding": {
+            "threshold": 0.5,
+            "merge": "after",
+            "one_label": False,
+            "crossing": "keep",
+            "nms_decay": 0.9,
+            "nms_overlap": 0.6,
+        },
     },
     "released-code": {
         "detector": {
@@ -120,8 +127,9 @@ PRESETS = {
         },
         "decoding": {
             "threshold": 0.45,
-            "merge": "first",
+            "merge": "first-votes",
             "crossing": "both",
+            "nms_rule": "released-code",
             "nms_decay": 0.9,
             "nms_overlap": 0.6,
         },
