@@ -1,9 +1,12 @@
 """Geometry against brute force."""
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from papers import locate_and_label_paper as paper
 from spandet.spans.flat import FlatSpans, enumerate_spans
 from spandet.spans.overlap import crosses, iou
 from spandet.spans.pooling import RangeMaximum
@@ -73,16 +76,10 @@ def test_suppression_follows_its_description(rows: list[list[tuple[int, int]]], 
     greedy = without_crossing(spans, scores, mask)
     neither = uncrossed(spans, mask)
     for b, row in enumerate(rows):
-        left = {i: scores[b, i].item() for i in range(len(row))}
-        final = {}
-        while left:
-            best = max(left, key=left.__getitem__)
-            final[best] = left.pop(best)
-            for i in left:
-                p, q = set(range(*row[best])), set(range(*row[i]))
-                if len(p & q) / len(p | q) >= 0.5:
-                    left[i] *= 0.8
-        assert all(abs(nms[b, i].item() - score) < 1e-6 for i, score in final.items())
+        proposals = [(s, e - 1, i + 1, scores[b, i].item()) for i, (s, e) in enumerate(row)]
+        final = paper.soft_nms(proposals, replace(paper.Settings(), u=0.8, k=0.5, delta=-1))
+        assert len(final) == len(row)
+        assert all(abs(nms[b, i - 1].item() - score) < 1e-6 for *_, i, score in final)
         kept: list[int] = []
         for i in sorted(range(len(row)), key=lambda i: -scores[b, i].item()):
             if not any(_cross(row[i], row[j]) for j in kept):

@@ -1,7 +1,8 @@
 """Locate and Label: a two-stage identifier (Shen et al., ACL 2021).
 
 Seed spans → filter (which of them lie well on an entity?) → regressor (move their boundaries) →
-classifier (name what is there now). Numbers of equations and sections are the paper's.
+classifier (name what is there now). Numbers of equations and sections are the paper's;
+tests/papers/locate_and_label_paper.py has each equation as a plain function.
 """
 
 from collections.abc import Sequence
@@ -274,7 +275,8 @@ class LocateAndLabel(Detector):
         if self.regressor is None:
             return torch.zeros_like(seeds.spans, dtype=torch.float32)
         # Half precision cannot count words: 257 is the first number that bfloat16 does not have.
-        raw = view.outer(self.regressor, seeds).float()
+        raw = view.outer(self.regressor, seeds)
+        raw = raw.to(torch.promote_types(raw.dtype, torch.float32))
         match self.settings.offset_activation:
             case "linear":
                 return raw
