@@ -21,16 +21,16 @@ from spandet.recognizer import ModelSettings
 from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures, total_of
 from support.sentence_toys import gold_spans, word_features
 
-DIM, LABELS, LENGTHS = 6, 4, (1, 2, 3, 5, 8)
+DIM, LABELS, LENGTHS = 6, 4, (1, 2, 3, 5, 7)
 SENTENCES: list[tuple[int, list[Entity]]] = [
     (1, []),
     (1, [(0, 0, 1)]),
     (5, []),
     (7, [(0, 6, 1), (1, 4, 2), (2, 2, 3)]),  # nested
     (8, [(0, 4, 1), (3, 7, 2)]),  # crossing
-    (9, [(3, 3, 2), (3, 3, 1), (2, 8, 1), (2, 8, 2)]),  # two labels on a span
-    (12, [(0, 9, 3), (10, 11, 1)]),  # longer than every seed
-    (10, [(2, 8, 1)]),  # seven words, which no seed has
+    (9, [(3, 3, 2), (3, 3, 1), (2, 7, 1), (2, 7, 2)]),  # two labels on a span
+    (12, [(0, 9, 3), (10, 11, 1)]),  # longer than every seed; seven of ten words are exactly α1
+    (10, [(2, 7, 1)]),  # six words, which no seed has
 ]
 """Words and entities, whose last word is included as in the paper."""
 ABLATIONS: list[dict[str, Any]] = [
