@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from spandet.training.settings import TrainingSettings
+
+
+class UncorrectedAdamW(AdamW):
+    """AdamW without bias correction: the running means are used as they are."""
+
+    @torch.no_grad()
+    def step(  # type: ignore[override]
+        self, closure: Callable[[], float] | None = None
+    ) -> float | None:
+        """Change every parameter that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+        return loss
+
+    def _update(self, parameter: Tensor, gradient: Tensor, group: Mapping[str, Any]) -> None:
+        memory, (first, second) = self.state[parameter], group["betas"]
+        if not memory:
+            memory["exp_avg"] = torch.zeros_like(parameter)
+            memory["exp_avg_sq"] = torch.zeros_like(parameter)
+        mean: Tensor = memory["exp_avg"].lerp_(gradient, 1 - first)
+        square: Tensor = memory["exp_avg_sq"].mul_(second)
+        square.addcmul_(gradient, gradient, value=1 - second)
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        parameter.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-group["lr"])
 
 
 def build_optimizer(
@@ -25,22 +57,20 @@ def build_optimizer(
         if parameter.requires_grad:
             key = (id(parameter) in ids, parameter.ndim >= 2)
             groups.setdefault(key, []).append(parameter)
+    rows = [
+        {
+            "params": members,
+            "pretrained": is_pretrained,
+            "peak_lr": settings.encoder_lr if is_pretrained else settings.lr,
+            "weight_decay": settings.weight_decay if decays else 0.0,
+        }
+        for (is_pretrained, decays), members in groups.items()
+    ]
+    if not settings.bias_correction:
+        return UncorrectedAdamW(rows, lr=0.0, betas=settings.betas, eps=settings.eps)
     # Fused is several times faster than the plain loop on a CPU, and gives the same.
-    return AdamW(
-        [
-            {
-                "params": members,
-                "pretrained": is_pretrained,
-                "peak_lr": settings.encoder_lr if is_pretrained else settings.lr,
-                "weight_decay": settings.weight_decay if decays else 0.0,
-            }
-            for (is_pretrained, decays), members in groups.items()
-        ],
-        lr=0.0,
-        betas=settings.betas,
-        eps=settings.eps,
-        fused=all(p.device.type in {"cpu", "cuda"} for p in modules.parameters()),
-    )
+    fused = all(p.device.type in {"cpu", "cuda"} for p in modules.parameters())
+    return AdamW(rows, lr=0.0, betas=settings.betas, eps=settings.eps, fused=fused)
 
 
 def set_learning_rates(optimizer: Optimizer, settings: TrainingSettings, at: float) -> None:
@@ -51,11 +81,16 @@ def set_learning_rates(optimizer: Optimizer, settings: TrainingSettings, at: flo
         settings: Shape and height of the schedule.
         at: Epochs done, with fractions. What is frozen at first starts its schedule afterwards.
     """
+    frozen, scale = settings.frozen_epochs, settings.first_stage_scale
     for group in optimizer.param_groups:
-        start = settings.frozen_epochs if group["pretrained"] else 0
-        length = settings.epochs - start
-        done = (at - start) / length if length > 0 else 0.0
-        group["lr"] = group["peak_lr"] * share_of_peak(done, settings) if done >= 0 else 0.0
+        if scale and at < frozen and not group["pretrained"]:
+            done, height = at / frozen, group["peak_lr"]
+            height = height if done < settings.warmup else scale * height
+        else:
+            start = frozen if scale or group["pretrained"] else 0
+            length, height = settings.epochs - start, group["peak_lr"]
+            done = (at - start) / length if length > 0 else 0.0
+        group["lr"] = height * share_of_peak(done, settings) if done >= 0 else 0.0
 
 
 def share_of_peak(done: float, settings: TrainingSettings) -> float:

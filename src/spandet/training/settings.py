@@ -37,6 +37,9 @@ class TrainingSettings(Settings):
     """Decay of AdamW's running means of gradient and squared gradient."""
     eps: Rate = 1e-8
     """AdamW's guard against division by zero."""
+    bias_correction: bool = True
+    """Undo AdamW's bias of its running means towards zero, where they start. Without it, as in the
+    released code of several papers, the first steps are several times longer."""
     warmup: Share = 0.1
     """Share of the run in which the learning rates rise from zero."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
@@ -45,6 +48,10 @@ class TrainingSettings(Settings):
     """Longest gradient; 0 never cuts."""
     frozen_epochs: Natural = 0
     """Epochs before the transformer starts to learn; its outputs are then computed only once."""
+    first_stage_scale: Weight = 0.0
+    """With frozen epochs: the learning rate of everything else has a schedule of its own for these
+    and another one afterwards, and the first one falls from so many times `lr`; 0: one schedule for
+    the whole run."""
     patience: Natural = 0
     """Stop after so many epochs without a better F1 on dev; 0 never stops early."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

@@ -101,7 +101,52 @@ def test_what_was_never_touched_has_no_state() -> None:
     assert {key.split("/")[0] for key in state} == {"head.weight", "head.bias"}
 
 
-def test_restored_it_goes_on_as_before() -> None:
+def test_without_bias_correction_it_is_the_plain_loop() -> None:
+    settings = TrainingSettings(
+        lr=0.1, encoder_lr=0.05, epochs=1, schedule="constant", warmup=0, bias_correction=False
+    )
+    torch.manual_seed(0)
+    model = Model().double()
+    optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
+    set_learning_rates(optimizer, settings, at=0)
+    rows = [(p, group) for group in optimizer.param_groups for p in group["params"]]
+    values = [p.detach().clone() for p, _ in rows]
+    means = [torch.zeros_like(value) for value in values]
+    squares = [torch.zeros_like(value) for value in values]
+    for step in range(6):
+        optimizer.zero_grad()
+        model.head(model.pretrained(torch.tensor([step % 5]))).square().sum().backward()
+        for i, (parameter, group) in enumerate(rows):
+            g, (beta1, beta2) = parameter.grad, settings.betas
+            means[i] = beta1 * means[i] + (1 - beta1) * g
+            squares[i] = beta2 * squares[i] + (1 - beta2) * g * g
+            change = means[i] / (squares[i].sqrt() + settings.eps)
+            values[i] = values[i] - group["lr"] * (change + group["weight_decay"] * values[i])
+        optimizer.step()
+        for value, (parameter, _) in zip(values, rows, strict=True):
+            torch.testing.assert_close(parameter.detach(), value, rtol=1e-12, atol=1e-12)
+
+
+def test_frozen_epochs_may_be_a_stage_with_a_schedule_of_its_own() -> None:
+    model = Model()
+    settings = TrainingSettings(
+        epochs=10, frozen_epochs=4, warmup=0.25, lr=1.0, encoder_lr=0.5, first_stage_scale=2.0
+    )
+    optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
+
+    def triangle(done: float, *, scale: float) -> float:
+        return done / 0.25 if done < 0.25 else scale * (1 - done) / 0.75
+
+    for at in (0, 0.5, 0.99, 1, 2, 3.9, 4, 5, 5.5, 7, 10):
+        set_learning_rates(optimizer, settings, at)
+        rates = {group["pretrained"]: group["lr"] for group in optimizer.param_groups}
+        second = triangle((at - 4) / 6, scale=1) if at >= 4 else 0.0
+        first = triangle(at / 4, scale=2) if at < 4 else second
+        assert rates == pytest.approx({True: 0.5 * second, False: first}), at
+
+
+@pytest.mark.parametrize("bias_correction", [True, False])
+def test_restored_it_goes_on_as_before(bias_correction: bool) -> None:
     def learn(model: Model, optimizer: torch.optim.Optimizer, steps: range) -> None:
         for step in steps:
             set_learning_rates(optimizer, settings, at=step / 10)
@@ -110,7 +155,7 @@ def test_restored_it_goes_on_as_before() -> None:
             model.head(model.pretrained(indices)).square().sum().backward()
             optimizer.step()
 
-    settings = TrainingSettings(lr=0.1, encoder_lr=0.1, epochs=1)
+    settings = TrainingSettings(lr=0.1, encoder_lr=0.1, epochs=1, bias_correction=bias_correction)
     torch.manual_seed(0)
     model = Model()
     optimizer = build_optimizer(model, model.pretrained.parameters(), settings)
