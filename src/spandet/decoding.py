@@ -41,6 +41,9 @@ class DecodingSettings(Settings):
     first with its score times the number of those that agree with it, or the label that is
     likeliest if the candidates err independently. `after`: all of them take part in Soft-NMS, then
     the best."""
+    merge_by: Literal["score", "label"] = "score"
+    """`label`: of several candidates on one span, only the one with the most probable label is left
+    to be merged, whatever else its score contains."""
     one_label: bool = True
     """A span is one entity; without it, one for each label that candidates give it."""
     crossing: Literal["keep", "greedy", "both"] = "greedy"
@@ -88,12 +91,21 @@ def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
     order = _reading_order(sentence, spans)
     sentence, origin, spans = sentence[order], origin[order], spans[order]
     found = Found(sentence, spans, label[sentence, origin], best[sentence, origin], origin)
+    if settings.merge_by == "label" and predictions.type_probs is not None:
+        chosen = _best_labels(found, predictions.type_probs, settings)
+        found = replace(chosen, scores=best[chosen.sentence, chosen.origin])
     if settings.merge != "after":
         found = _merged(found, settings)
     found = _settled(found, len(predictions.mask), settings)
     if settings.merge == "after":
         found = _merged(found, settings)
     return found.where(found.scores > settings.threshold)
+
+
+def _best_labels(found: Found, type_probs: Tensor, settings: DecodingSettings) -> Found:
+    """Of the candidates on one span, the one with the most probable label, which is its score."""
+    ranked = replace(found, scores=type_probs[found.sentence, found.origin])
+    return _merged(ranked, settings.model_copy(update={"merge": "max"}))
 
 
 def _merged(found: Found, settings: DecodingSettings) -> Found:

@@ -91,6 +91,8 @@ class SpanPredictions:
     trace: Trace = ()
     links: Links | None = None
     """From detectors that find the fragments of discontinuous entities."""
+    type_probs: Float[Tensor, "batch span"] | None = None
+    """The probability of the best label alone, where `label_probs` hold more than that."""
 
 
 @dataclass(frozen=True)

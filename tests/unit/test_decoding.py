@@ -1,5 +1,6 @@
 """Decoding: the worked examples, and that nothing invalid ever comes out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,24 @@ def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int,
             strict=True,
         )
     ]
+
+
+def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
+    rows: list[Candidate] = [(0, 3, 1, 0.9), (0, 3, 2, 0.8), (0, 3, 2, 0.7), (4, 5, 1, 0.6)]
+    given_ = replace(predictions(rows), type_probs=torch.tensor([[0.5, 0.6, 0.9, 0.3]]))
+
+    def spans(said: SpanPredictions, **options: Any) -> list[tuple[int, int, float]]:
+        found = decode(said, DecodingSettings(**options))
+        scores = [round(score, 4) for score in found.scores.tolist()]
+        return list(zip(found.origin.tolist(), found.labels.tolist(), scores, strict=True))
+
+    assert spans(given_) == [(0, 1, 0.9), (3, 1, 0.6)]
+    assert spans(given_, merge_by="label") == [(2, 2, 0.7), (3, 1, 0.6)]
+    # De-duplication comes first: one that falls below the threshold leaves nobody in its place.
+    assert spans(given_, merge_by="label", threshold=0.75) == []
+    each = spans(given_, merge_by="label", one_label=False)
+    assert each == [(0, 1, 0.9), (2, 2, 0.7), (3, 1, 0.6)]
+    assert spans(predictions(rows), merge_by="label") == spans(predictions(rows))
 
 
 SOFT = {"nms_decay": 0.9, "nms_overlap": 0.6, "threshold": 0.45}
