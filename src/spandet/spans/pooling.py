@@ -73,7 +73,8 @@ class RangeMean:
 
     def __init__(self, features: Float[Tensor, "batch word dim"]) -> None:
         # Half precision can neither add up so many words nor count them.
-        self._sums = F.pad(features.cumsum(dim=1, dtype=torch.float32), (0, 0, 1, 0))  # word+1
+        wide = torch.promote_types(features.dtype, torch.float32)
+        self._sums = F.pad(features.cumsum(dim=1, dtype=wide), (0, 0, 1, 0))  # word+1
         self._dtype = features.dtype
 
     def inside(self, spans: Int[Tensor, "batch span 2"]) -> Float[Tensor, "batch span dim"]:
