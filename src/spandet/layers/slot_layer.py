@@ -1,4 +1,7 @@
-"""A layer of the span encoder: slots look at each other, then at the words, then think."""
+"""A layer of the span encoder: self-attention over slots, cross-attention to words, feed-forward.
+
+Section 4.2 and appendix C of DiffusionNER (Shen et al., ACL 2023).
+"""
 
 from dataclasses import dataclass
 

@@ -35,7 +35,11 @@ class NoiseLevels:
 
 
 def noise_levels(schedule: Schedule, levels: int) -> NoiseLevels:
-    """The table for a schedule, computed in double precision."""
+    """The table of √ᾱ and √(1 − ᾱ) (eq. 3) for a schedule of β (eq. 2), in double precision.
+
+    The steps of eq. 1 are never taken one by one. Level t of the table is timestep t + 1 of the
+    paper.
+    """
     if schedule == "cosine":
         share = torch.arange(levels + 1, dtype=torch.double) / levels
         curve = torch.cos((share + _COSINE_OFFSET) / (1 + _COSINE_OFFSET) * math.pi / 2) ** 2
@@ -43,7 +47,7 @@ def noise_levels(schedule: Schedule, levels: int) -> NoiseLevels:
     else:
         low, high = (end * _LINEAR_LEVELS / levels for end in _LINEAR_RANGE)
         beta = torch.linspace(low, high, levels, dtype=torch.double).clamp(max=_MOST_NOISE)
-    left = (1 - beta).cumprod(dim=0)
+    left = (1 - beta).cumprod(dim=0)  # ᾱ
     return NoiseLevels(left.sqrt().float(), (1 - left).sqrt().float())
 
 
@@ -82,9 +86,9 @@ def denoised(
         eta: How much of the noise is drawn anew: 0 none (the paper), 1 as in DDPM.
         fresh: Noise to draw from; only needed with `eta`.
     """
-    old = (latents - now.signal * clean) / now.noise
+    old = (latents - now.signal * clean) / now.noise  # eq. 6
     if eta == 0 or fresh is None:
-        return then.signal * clean + then.noise * old
+        return then.signal * clean + then.noise * old  # eq. 7
     share = (1 - (now.signal / then.signal) ** 2).clamp(min=0)
     drawn = eta * share.sqrt() * then.noise / now.noise
     kept = (then.noise**2 - drawn**2).clamp(min=0).sqrt()
@@ -92,9 +96,12 @@ def denoised(
 
 
 def sampling_times(first: int, steps: int) -> list[int]:
-    """The levels of a descent from `first` in equal steps; the last one is −1, without noise."""
-    points = torch.linspace(-1, first, steps + 1, dtype=torch.double)
-    return sorted({int(point) for point in points.tolist()}, reverse=True)
+    """The levels of a descent from `first` in equal steps; the last one is −1, without noise.
+
+    τ of section 4.1, from its last element to its first.
+    """
+    # In whole numbers: a float just below one would be rounded down to the level before.
+    return sorted({(first + 1) * step // steps - 1 for step in range(steps + 1)}, reverse=True)
 
 
 def low_discrepancy(count: int) -> Float[Tensor, "count 2"]:

@@ -16,7 +16,7 @@ def slot_costs(
     label_probs: Float[Tensor, "batch span label"],
     gold: GoldSpans,
 ) -> Float[Tensor, "batch span gold"]:
-    """Appendix A: how little a slot believes in each entity."""
+    """Appendix A: the pair-wise cost -Σ_δ P^δ, δ = l, r, c; that of ∅ is 0."""
 
     def at(probs: Tensor, index: Tensor) -> Tensor:
         wide = index[:, None].expand(-1, probs.shape[1], -1)
