@@ -46,7 +46,16 @@ _NUMBERS: dict[str, list[dict[str, Any]]] = {
     "biaffine": [{"max_width": 0}, {"max_width": 3}, {"smoothing": 0.2}],
 }
 """Numbers that choose a code path; words and truth values are found by themselves."""
-_OF_LOSSES = {"pairing", "reduction", "matching", "rest", "assignment", "expansion", "label_view"}
+_OF_LOSSES = {
+    "pairing",
+    "reduction",
+    "matching",
+    "rest",
+    "assignment",
+    "expansion",
+    "label_view",
+    "nil_weight",
+}
 """What is changed in presets too: who is compared with whom, and how it is added up."""
 
 

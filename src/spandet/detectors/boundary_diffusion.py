@@ -69,10 +69,11 @@ class BoundaryDiffusion(Detector):
             scale=settings.scale,
             state=settings.state,
             spread=settings.spread,
+            divisor=settings.divisor,
         )
         self.denoiser = Denoiser(shape, words_dim=dim)
         self.slot_head = self.span_head = self.scorer = None
-        if settings.label_view == "slot":
+        if settings.label_view == "slot":  # the entity classifier of section 4.2
             self.slot_head = nn.Sequential(
                 nn.Linear(shape.dim, shape.dim), nn.GELU(), nn.Linear(shape.dim, labels)
             )
@@ -105,7 +106,11 @@ class BoundaryDiffusion(Detector):
         )
         targets = self._targets(words, gold, slots, spans, layers[-1])
         boundary = boundary_loss(
-            [layer.pointers for layer in layers], targets, gold, settings.pointer_loss
+            [layer.pointers for layer in layers],
+            targets,
+            gold,
+            settings.pointer_loss,
+            slots=mask.sum() if settings.boundary_mean == "slots" else None,
         )
         losses["boundary"] = boundary.times(settings.boundary_weight)
         if self.slot_head is not None:
@@ -145,11 +150,13 @@ class BoundaryDiffusion(Detector):
         # One that is turned inside out is empty, where it begins.
         spans = torch.where(legal[..., None], walk.spans, walk.spans[..., :1].clamp(min=0))
         probs = self._label_logits(words, walk.slots, spans).softmax(dim=-1)
+        types = None
         if settings.score == "sum":
+            types = probs[..., 1:].max(dim=-1).values
             probs = with_pointers(probs, walk.probs)
         trace[-1] = replace(trace[-1], label_probs=probs)
         links = None if self.linker is None else self.linker(words, spans).links()
-        return SpanPredictions(spans, probs, legal, tuple(trace), links)
+        return SpanPredictions(spans, probs, legal, tuple(trace), links, types)
 
     def _counts(self, words: WordFeatures, fixed: int | None, factor: float = 1.0) -> list[int]:
         """Slots of each sentence, `factor` times as many as in training."""
@@ -176,7 +183,7 @@ class BoundaryDiffusion(Detector):
         slots: Slots,
         proposed: Int[Tensor, "batch span 2"] | None,
     ) -> Int[Tensor, "batch all 2"]:
-        """Boundary forward diffusion: slots made of entities or of something else, with noise."""
+        """Boundary forward diffusion (eq. 4): slots of entities or others (section 4.1), noised."""
         expansion, lengths = self.settings.expansion, words.lengths[:, None, None]
         rows = torch.arange(len(lengths), device=lengths.device)[:, None, None]
         if proposed is not None and expansion == "proposals":
@@ -219,7 +226,7 @@ class BoundaryDiffusion(Detector):
         layer: Denoised,
         free: Bool[Tensor, "batch draw span"],
     ) -> Int[Tensor, "batch all"]:
-        """Appendix A; every draw of a sentence is matched by itself."""
+        """π̂ of appendix A; every draw of a sentence is matched by itself."""
         settings = self.settings
         with torch.no_grad():
             first, last = layer.pointers.probs(exclusive=settings.pointer_loss == "nll")
@@ -259,7 +266,7 @@ class BoundaryDiffusion(Detector):
         slots: Float[Tensor, "batch span dim"],
         spans: Int[Tensor, "batch span 2"],
     ) -> Float[Tensor, "batch span label"]:
-        """What slots, or the spans that they point at, are taken for."""
+        """What slots (P^c of section 4.2), or the spans that they point at, are taken for."""
         if self.slot_head is not None:
             of_slots: Tensor = self.slot_head(slots)
             return of_slots
@@ -295,11 +302,12 @@ class BoundaryDiffusion(Detector):
             latents = noise
         slots = words.features.new_zeros(*real.shape, self.denoiser.shape.dim)
         seen = self.space.spans(latents, lengths, level).float()
-        walk = _Walk(latents, spans, slots, torch.zeros_like(latents), real)
+        probs = slots.new_zeros(latents.shape, dtype=torch.promote_types(slots.dtype, noise.dtype))
+        walk = _Walk(latents, spans, slots, probs, real)
         return walk, Stage(name, seen, scores)
 
     def _step(self, walk: _Walk, read: ReadWords, level: int) -> _Walk:
-        """Let the slots that still move point anew; the others cost nothing."""
+        """Let the slots that still move point anew (eq. 5); the others cost nothing."""
         most = int(walk.moving.sum(dim=1).max())
         if most == 0:
             return walk
@@ -329,7 +337,7 @@ class BoundaryDiffusion(Detector):
     def _renoised(
         self, walk: _Walk, words: WordFeatures, levels: tuple[int, int], fresh: Tensor | None
     ) -> _Walk:
-        """Eqs. 5-7: from what the slots point at to the next noise level."""
+        """Eqs. 6-7: from what the slots point at to the next noise level."""
         guess = self.space.latents(walk.spans, words.lengths[:, None])
         eta = self.settings.eta
         latents = self.space.next(walk.latents, guess, levels, eta=eta, fresh=fresh)

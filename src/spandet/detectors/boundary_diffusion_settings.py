@@ -1,14 +1,16 @@
 """What can be chosen in boundary diffusion, and what its presets choose."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Gt
 from pydantic import model_validator
 
 from spandet.config import Natural, Positive, Settings, Share, Weight
+from spandet.errors import ConfigError
 from spandet.layers.boundary_pointers import PointerKind
 from spandet.layers.denoiser import DenoiserShape, SpanPooling, TimeCode
-from spandet.spans.coordinates import State
+from spandet.layers.slot_losses import PointerLoss
+from spandet.spans.coordinates import Divisor, State
 from spandet.spans.diffusion import Schedule
 
 
@@ -25,6 +27,8 @@ class BoundaryDiffusionSettings(Settings):
     """λ: latents lie between -λ and λ; the larger, the less a level of noise moves boundaries."""
     state: State = "ends"
     """What is noised: first and last word (paper), or first word and width (released code)."""
+    divisor: Divisor = "last"
+    """What makes words shares of a sentence: the last word, or the number of words (paper)."""
     spread: bool = True
     """Read spans from latents of the same spread at all levels, so that noise covers sentences."""
 
@@ -67,19 +71,25 @@ class BoundaryDiffusionSettings(Settings):
     pooling: SpanPooling = "mean+ends"
     """What a slot knows of its span: the mean or maximum of its words, its end words, or both."""
     pointer: PointerKind = "bilinear"
-    """How a slot is compared with a word."""
+    """How a slot is compared with a word: a product; a perceptron of two layers on their sum (mlp:
+    paper); one whose first layer is part of the sum (perceptron: released code); or the last
+    without an output bias and with dropout (additive)."""
     reach: Natural = 12
     """How far from a slot's span distances count in attention and pointers; 0: not at all."""
     time: TimeCode = "mlp"
-    """How the noise level is told: by a sinusoid, by one that has gone through a net, or not."""
+    """How the noise level is told: by a sinusoid (raw: sines, then cosines; alternating: sines and
+    cosines in turn, the paper), by one that has gone through a net, or not."""
     time_first: bool = True
     """Tell it before the span encoder, not after."""
     slot_codes: bool = False
     """Tell slots apart by their number."""
     dropout: Share = 0.1
 
-    pointer_loss: Literal["nll", "bce"] = "nll"
-    """One boundary word among all (softmax), or each word by itself (sigmoid)."""
+    pointer_loss: PointerLoss = "nll"
+    """One boundary word among all (softmax), or each word by itself (sigmoid); `likelihood`: only
+    the right word by itself, as the paper prints it, which learns to point everywhere."""
+    boundary_mean: Literal["entities", "slots"] = "entities"
+    """What the boundary loss is a mean over: slots with an entity, or all, like labels (paper)."""
     pair: Literal["ordered", "independent"] = "ordered"
     """The best pair of boundaries that is a span, or the best of each."""
     label_view: Literal["slot", "pointed"] = "pointed"
@@ -90,8 +100,9 @@ class BoundaryDiffusionSettings(Settings):
     label_weight: Weight = 6.0
     """More than the others: most of what the encoder learns, it learns from labels."""
     proposal_weight: Weight = 1.0
-    nil_weight: Weight | Literal["balanced"] = 1.0
-    """Weight of slots without an entity; balanced: as much as all others of the sentence."""
+    nil_weight: Weight | Literal["balanced", "batch"] = 1.0
+    """Weight of slots without an entity; balanced: as much as all others of the sentence; batch: as
+    much as all others of the batch (released code)."""
     fragments: bool = False
     """Find discontinuous entities: slots find their fragments, and a linker puts these together."""
     link_weight: Weight = 1.0
@@ -133,8 +144,17 @@ class BoundaryDiffusionSettings(Settings):
         return round(share * (self.levels - 1))
 
     def shape(self, words_dim: int) -> DenoiserShape:
-        """The denoiser for words of this size."""
+        """The denoiser for words of this size.
+
+        Raises:
+            ConfigError: slots of the words' size cannot be divided among the heads.
+        """
         dim = self.dim or words_dim
+        if dim % self.heads:
+            raise ConfigError(
+                f"[detector] heads: with dim = 0, slots have the size of word vectors, {dim}, "
+                f"which must be a multiple of heads, got {self.heads}"
+            )
         return DenoiserShape(
             dim=dim,
             layers=self.layers,
@@ -163,7 +183,6 @@ _AUTHORS = {
     "dim": 0,
     "heads": 8,
     "hidden": 1024,
-    "pointer": "additive",
     "reach": 0,
     "time_first": False,
     "pointer_loss": "bce",
@@ -171,7 +190,6 @@ _AUTHORS = {
     "label_view": "slot",
     "score": "sum",
     "label_weight": 1.0,
-    "nil_weight": "balanced",
     "auxiliary": False,
     "steps": 5,
     "start": "gaussian",
@@ -180,16 +198,20 @@ _AUTHORS = {
 _PHI = 2.5
 _DECODING = {"threshold": _PHI / 3, "nms_decay": 1.0}
 
-PRESETS = {
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
             **_AUTHORS,
+            "divisor": "length",
             "expansion": "random",
             "pooling": "mean",
             "layers": 1,
-            "time": "raw",
+            "pointer": "mlp",
+            "time": "alternating",
+            "boundary_mean": "slots",
+            "nil_weight": 1.0,
         },
-        "decoding": {**_DECODING, "crossing": "keep"},
+        "decoding": {**_DECODING, "merge_by": "label", "crossing": "keep"},
     },
     "released-code": {
         "detector": {
@@ -199,10 +221,13 @@ PRESETS = {
             "targets_per_entity": "all",
             "pooling": "ends",
             "layers": 2,
+            "pointer": "perceptron",
             "time": "mlp",
             "slot_codes": True,
+            "nil_weight": "batch",
             "eta": 1.0,
         },
         "decoding": {**_DECODING, "crossing": "greedy", "one_label": False},
+        "training": {"bias_correction": False, "first_stage_scale": 2.0},
     },
 }

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from spandet.layers.boundary_pointers import BoundaryPointers, PointerKind, Pointers
 from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
-from spandet.layers.sinusoids import NumberEmbedding, sinusoids
+from spandet.layers.sinusoids import NumberEmbedding, alternating_sinusoids, sinusoids, wide
 from spandet.layers.slot_layer import Keys, SlotLayer, hidden_from, near
 from spandet.spans.pooling import RangeMean, RowMaximum, at_words
 from spandet.tensors import WordFeatures
 
 SpanPooling = Literal["mean", "max", "ends", "mean+ends", "max+ends"]
-TimeCode = Literal["mlp", "raw", "none"]
+TimeCode = Literal["mlp", "raw", "alternating", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,10 @@ class Denoised:
 
 
 class Denoiser(Exportable):
-    """f(x_t, S, t), section 4.2."""
+    """f(x_t, S, t) of eq. 5 from discrete spans on: H̄ = SpanEncoder(H_S, H_X) + E_t, section 4.2.
+
+    H_S are the words, H_X the pooled slots and E_t the code of the noise level.
+    """
 
     def __init__(self, shape: DenoiserShape, *, words_dim: int) -> None:
         super().__init__()
@@ -168,7 +171,7 @@ class Denoiser(Exportable):
             words = Keys(*keys[2 * number : 2 * number + 2]) if keys else None
             slots = layer(slots, codes, others, words, places, padding)
             if every_layer or number == len(self.layers) - 1:
-                told = slots if self.shape.time_first else slots + time
+                told = slots if self.shape.time_first else slots + time  # H̄, section 4.2
                 pointers: Pointers = self.pointers(told, pointed, places, words_mask)
                 outputs += [told, pointers.first_logits, pointers.last_logits]
         return tuple(outputs)
@@ -177,13 +180,16 @@ class Denoiser(Exportable):
         if self.time is not None:
             embedded: Tensor = self.time(levels)
             return embedded
-        raw = sinusoids(levels, self.shape.dim).to(self.pointers.word.weight.dtype)
+        dtype = self.pointers.word.weight.dtype
+        if self.shape.time == "alternating":  # E_t, with the paper's timesteps from 1 to T
+            return alternating_sinusoids(levels + 1, self.shape.dim, wide(dtype)).to(dtype)
+        raw = sinusoids(levels, self.shape.dim, wide(dtype)).to(dtype)
         return raw if self.shape.time == "raw" else torch.zeros_like(raw)
 
     def _pooled(
         self, words: ReadWords, spans: Int[Tensor, "batch span 2"]
     ) -> Float[Tensor, "batch span dim"]:
-        """Spans as vectors, by look-ups only: what is mapped was mapped once per word."""
+        """H_X of section 4.2, by look-ups only: what is mapped was mapped once per word."""
         parts = [table.inside(spans) for table in words.inside]
         places = (spans[..., 0], spans[..., 1] - 1)
         parts += [at_words(end, place) for end, place in zip(words.ends, places, strict=False)]

@@ -6,8 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from spandet.spans.coordinates import State, to_latents, to_spans
+from spandet.spans.coordinates import Divisor, State, to_latents, to_spans
 from spandet.spans.diffusion import NoiseLevels, Schedule, denoised, gains, noise_levels, noised
+
+_LEAST_WIDTH = 1e-4
 
 
 class NoiseSpace(nn.Module):
@@ -17,10 +19,17 @@ class NoiseSpace(nn.Module):
     noise: Tensor
 
     def __init__(
-        self, schedule: Schedule, levels: int, *, scale: float, state: State, spread: bool
+        self,
+        schedule: Schedule,
+        levels: int,
+        *,
+        scale: float,
+        state: State,
+        spread: bool,
+        divisor: Divisor = "last",
     ) -> None:
         super().__init__()
-        self.scale, self.state, self.spread = scale, state, spread
+        self.scale, self.state, self.spread, self.divisor = scale, state, spread, divisor
         self._table = noise_levels(schedule, levels)
         self.register_buffer("signal", self._table.signal, persistent=False)
         self.register_buffer("noise", self._table.noise, persistent=False)
@@ -33,14 +42,17 @@ class NoiseSpace(nn.Module):
         return self
 
     def from_unit(self, pairs: Float[Tensor, "*shape 2"]) -> Float[Tensor, "*shape 2"]:
-        """Latents of pairs that are given as shares of the sentence."""
+        """Latents of pairs that are given as shares of the sentence; widths are never negative."""
+        if self.state == "width":
+            first, width = pairs.unbind(dim=-1)
+            pairs = torch.stack([first, width.clamp(min=_LEAST_WIDTH)], dim=-1)
         return self.scale * (2 * pairs - 1)
 
     def latents(
         self, spans: Int[Tensor, "*#shape 2"], lengths: Int[Tensor, "*#shape"]
     ) -> Float[Tensor, "*#shape 2"]:
-        """Clean latents."""
-        return to_latents(spans, lengths, scale=self.scale, state=self.state)
+        """Clean latents: x_0 of section 4.1."""
+        return to_latents(spans, lengths, scale=self.scale, state=self.state, divisor=self.divisor)
 
     def spans(
         self,
@@ -51,7 +63,7 @@ class NoiseSpace(nn.Module):
         """The spans that noisy latents stand for."""
         if self.spread:
             latents = latents * gains(self._at(level), self.scale)
-        return to_spans(latents, lengths, scale=self.scale, state=self.state)
+        return to_spans(latents, lengths, scale=self.scale, state=self.state, divisor=self.divisor)
 
     def noised(
         self,
@@ -59,7 +71,7 @@ class NoiseSpace(nn.Module):
         noise: Float[Tensor, "*#shape 2"],
         level: Int[Tensor, "*#shape"] | int,
     ) -> Float[Tensor, "*#shape 2"]:
-        """Clean latents at a noise level."""
+        """Clean latents at a noise level (eq. 4)."""
         return noised(latents, noise, self._at(level))
 
     def next(
@@ -71,7 +83,7 @@ class NoiseSpace(nn.Module):
         eta: float,
         fresh: Float[Tensor, "*#shape 2"] | None,
     ) -> Float[Tensor, "*#shape 2"]:
-        """From one level to the next, given a guess at what is clean."""
+        """From one level to the next, given a guess at what is clean (eqs. 6-7)."""
         clean = guess.clamp(-self.scale, self.scale)
         now, then = (self._at(level) for level in levels)
         return denoised(latents, clean, now, then, eta=eta, fresh=fresh)

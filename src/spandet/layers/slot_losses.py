@@ -12,8 +12,8 @@ from spandet.layers.boundary_pointers import Pointers
 from spandet.spans.flat import FlatSpans
 from spandet.tensors import GoldSpans, Loss
 
-PointerLoss = Literal["nll", "bce"]
-NilWeight = float | Literal["balanced"]
+PointerLoss = Literal["nll", "bce", "likelihood"]
+NilWeight = float | Literal["balanced", "batch"]
 
 _NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
@@ -23,8 +23,18 @@ def boundary_loss(
     targets: Int[Tensor, "batch span"],
     gold: GoldSpans,
     kind: PointerLoss,
+    *,
+    slots: Int[Tensor, ""] | None = None,
 ) -> Loss:
-    """The loss of both pointers, a mean over layers, for the slots that have an entity to find."""
+    """The terms δ = l, r of the loss of section 4.2, for the slots that have an entity to find.
+
+    Args:
+        layers: What the pointers say after each layer; the loss is a mean over these.
+        targets: The entity of each slot; -1 for none.
+        gold: The entities.
+        kind: How a pointer is judged.
+        slots: What the sum is divided by, if not by the number of slots with an entity.
+    """
     sentence, slot = (targets >= 0).nonzero(as_tuple=True)
     spans = gold.spans[sentence, targets[sentence, slot]]
     parts = [
@@ -36,14 +46,21 @@ def boundary_loss(
         )
     ]
     total = torch.stack(parts).sum() / len(layers)
-    return Loss.over(total, len(slot))
+    return Loss.over(total, len(slot) if slots is None else slots)
 
 
 def _pointer_loss(
     logits: Float[Tensor, "span word"], right: Int[Tensor, " span"], kind: PointerLoss
 ) -> Float[Tensor, ""]:
+    """-log P of the right word.
+
+    nll: P is a softmax over words. likelihood: it is a sigmoid, as printed, and P = 1 everywhere is
+    best. bce: the words that are no boundary count too.
+    """
     if kind == "nll":
         return F.cross_entropy(logits, right, reduction="sum")
+    if kind == "likelihood":
+        return -F.logsigmoid(logits.gather(1, right[:, None])).sum()
     target = F.one_hot(right, logits.shape[1]).to(logits.dtype)
     return F.binary_cross_entropy_with_logits(logits, target, reduction="sum")
 
@@ -90,7 +107,10 @@ def label_loss(
     sentence: Int[Tensor, " item"],
     nil: NilWeight,
 ) -> Loss:
-    """Cross-entropy, a mean over layers; items that are no entity weigh `nil`."""
+    """The term δ = c of the loss of section 4.2: cross-entropy, a mean over layers.
+
+    Items that are no entity weigh `nil`; 1 in the paper.
+    """
     labels = targets if targets.ndim == 1 else targets.argmax(dim=1)
     weights = label_weights(labels, sentence, nil)
     parts = [(weights * F.cross_entropy(own, targets, reduction="none")).sum() for own in layers]
@@ -103,10 +123,13 @@ def label_weights(
 ) -> Float[Tensor, " item"]:
     """1 for entities. "balanced": all others of a sentence weigh as much as its entities.
 
-    Where a sentence has no entity, all weigh 1.
+    "batch": all others of the batch weigh as much as its entities (the released code), so that the
+    loss of a sentence depends on what it is batched with. Where there is no entity, all weigh 1.
     """
-    if nil != "balanced":
+    if not isinstance(nil, str):
         return torch.where(labels > 0, 1.0, nil)
+    if nil == "batch":
+        sentence = torch.zeros_like(sentence)
     batch = 1 + int(sentence.max()) if len(sentence) else 0
     entities = torch.bincount(sentence[labels > 0], minlength=batch)
     others = torch.bincount(sentence[labels == 0], minlength=batch)
@@ -134,7 +157,7 @@ def with_pointers(
 def chosen_probs(
     pointers: Pointers, spans: Int[Tensor, "batch span 2"], kind: PointerLoss
 ) -> Float[Tensor, "batch span 2"]:
-    """How sure the pointers are of the boundaries that were chosen."""
+    """P^l and P^r (section 4.2) of the boundaries that were chosen."""
     first, last = pointers.probs(exclusive=kind == "nll")
     places = (spans[..., :1], spans[..., 1:] - 1)
     return torch.cat([first.gather(-1, places[0]), last.gather(-1, places[1])], dim=-1)

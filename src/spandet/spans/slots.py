@@ -15,7 +15,6 @@ from spandet.chance import generator
 
 _BLOCK = 64
 _RANDOM_CENTRE, _RANDOM_SPREAD = 0.5, 1 / 6
-_LEAST_WIDTH = 1e-4
 _KEYS = 2**62
 
 
@@ -28,7 +27,8 @@ class Slots:
     fill: Int[Tensor, "batch draw span"]
     """The number of a slot among those made of no entity; -1 for the others."""
     random: Float[Tensor, "batch draw span 2"]
-    """What a slot made of nothing could be: a random pair in unit coordinates."""
+    """What a slot made of nothing could be: a normally distributed pair, as shares of a sentence
+    (the random strategy of section 4.1)."""
     noise: Float[Tensor, "batch draw span 2"]
     levels: Int[Tensor, "batch draw"]
     mask: Bool[Tensor, "batch span"]
@@ -58,7 +58,7 @@ def draw_slots(
     copies: int | None,
     levels: int,
 ) -> Slots:
-    """Slots for training.
+    """Slots for training: the expansion of N entities to K slots (section 4.1), levels and noise.
 
     Args:
         chance: One generator per sentence.
@@ -84,7 +84,6 @@ def draw_slots(
         random[row, :, :slots] = torch.randn(draws, slots, 2, generator=own)
         noise[row, :, :slots] = torch.randn(draws, slots, 2, generator=own)
     random = _RANDOM_CENTRE + _RANDOM_SPREAD * random
-    random[..., 1].clamp_(min=_LEAST_WIDTH)
     return Slots(origin, fill, random, noise, level, slot_mask(counts))
 
 

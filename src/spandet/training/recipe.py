@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spandet.config import override, read_toml
+from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
 from spandet.recognizer import ModelSettings
 from spandet.training.settings import TrainingSettings
@@ -46,8 +47,9 @@ class Recipe:
         for key, section in values.items():
             _check_section(key, section)
         rest = {key: section for key, section in values.items() if key != "training"}
-        training = TrainingSettings.build(values.get("training", {}), where="training")
-        return cls(ModelSettings.resolve(rest), training)
+        model = ModelSettings.resolve(rest)
+        chosen = {**_of_preset(values["detector"]), **values.get("training", {})}
+        return cls(model, TrainingSettings.build(chosen, where="training"))
 
     def changed(self, overrides: Iterable[str]) -> Recipe:
         """A copy with assignments applied."""
@@ -61,6 +63,12 @@ class Recipe:
     def to_toml(self) -> str:
         """The same as text that `load` reads."""
         return "\n".join(_table(key, section) for key, section in self.to_values().items())
+
+
+def _of_preset(detector: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the preset of a resolved detector says about training."""
+    presets = DETECTORS[detector["name"]].presets
+    return presets[detector["preset"]].get("training", {}) if detector.get("preset") else {}
 
 
 def _check_section(key: str, section: object) -> None:

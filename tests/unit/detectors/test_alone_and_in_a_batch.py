@@ -38,7 +38,11 @@ def summed(parts: list[Parts]) -> Parts:
     }
 
 
-@pytest.mark.parametrize("variant", variants(), ids=str)
+BY_SENTENCE = [one for one in variants() if getattr(one.settings, "nil_weight", 0) != "batch"]
+"""All but those whose weights belong to a batch, as in the released code of boundary diffusion."""
+
+
+@pytest.mark.parametrize("variant", BY_SENTENCE, ids=str)
 def test_the_losses_of_a_batch_are_those_of_its_sentences(variant: Variant) -> None:
     made = variant.build()
     alone = {length: losses(made, length) for length in SENTENCES}

@@ -95,7 +95,12 @@ def parts(losses: Losses) -> dict[str, tuple[float, float]]:
     return {name: (loss.total.item(), loss.count.item()) for name, loss in losses.items()}
 
 
-@pytest.mark.parametrize("settings", VARIANTS)
+def by_sentence(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same, but for weights that belong to a batch."""
+    return settings | ({"nil_weight": "balanced"} if settings.get("nil_weight") == "batch" else {})
+
+
+@pytest.mark.parametrize("settings", [by_sentence(settings) for settings in VARIANTS])
 def test_the_loss_of_a_batch_is_the_sum_of_its_sentences(settings: dict[str, Any]) -> None:
     made = detector(**settings)
     sums: dict[str, torch.Tensor] = {}
@@ -129,7 +134,8 @@ def test_without_words_or_entities_there_is_no_nan(settings: dict[str, Any]) -> 
     for some, count in ((nothing, 2), (words(6, 1), 2)):
         losses = made(some, gold([], []), chance(*range(count)))
         assert torch.isfinite(total_of(losses))
-        assert losses["boundary"].count == 0
+        assert losses["boundary"].total == 0
+        assert losses["boundary"].count == 0 or made.settings.boundary_mean == "slots"
         total_of(losses).backward()
     assert not made.detect(nothing, chance(0, 0)).mask.any()
 
@@ -221,6 +227,22 @@ def test_lightly_noised_copies_must_find_what_they_are_made_of() -> None:
     made = slots.origin[0, :2] >= 0
     assert torch.equal(own[0, :2][made], slots.origin[0, :2][made])
     assert not torch.equal(own[0, 2:], slots.origin[0, 2:])
+
+
+def test_only_widths_have_a_least_value_in_random_spans() -> None:
+    pairs = torch.tensor([[-0.2, -0.3], [0.4, 0.5]])
+    for state, least in (("ends", -0.3), ("width", 1e-4)):
+        space = detector(state=state, scale=2.0).space
+        wanted = 2 * (2 * torch.tensor([[-0.2, least], [0.4, 0.5]]) - 1)
+        torch.testing.assert_close(space.from_unit(pairs), wanted)
+
+
+def test_slots_as_large_as_words_must_suit_the_heads() -> None:
+    settings = BoundaryDiffusionSettings(dim=0, heads=3)
+    with pytest.raises(
+        ConfigError, match=r"\[detector\] heads: .* 8, which must be .* heads, got 3"
+    ):
+        BoundaryDiffusion(settings, dim=DIM, sentence_dim=DIM, labels=LABELS)
 
 
 def test_without_noise_a_copy_is_its_entity() -> None:

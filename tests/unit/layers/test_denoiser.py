@@ -67,6 +67,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"pooling": "mean"},
     {"pooling": "ends", "pointer": "additive", "reach": 0, "slot_codes": True},
     {"time": "raw", "time_first": False},
+    {"time": "alternating", "time_first": False, "pointer": "mlp", "reach": 0},
+    {"pointer": "perceptron"},
     {"time": "none"},
 ]
 
@@ -120,7 +122,7 @@ def test_slots_are_equal_unless_they_are_numbered() -> None:
 
 
 def test_the_noise_level_is_told() -> None:
-    for time, told in (("mlp", True), ("raw", True), ("none", False)):
+    for time, told in (("mlp", True), ("raw", True), ("alternating", True), ("none", False)):
         made, words = built(time=time), sentence(5, 5)
         low, high = (
             hidden_of(made, words, SPANS, levels=torch.tensor([[level]])).slots

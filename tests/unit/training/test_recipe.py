@@ -52,6 +52,20 @@ def test_defaults_presets_and_assignments_are_filled_in(path: Path) -> None:
     assert "preset" not in values["detector"]
 
 
+def test_a_preset_may_say_how_to_train() -> None:
+    detector = {"name": "boundary-diffusion", "preset": "released-code"}
+    values: dict[str, Any] = {"encoder": {"hashed": {}}, "detector": detector}
+    recipe = Recipe.from_values(values)
+    assert not recipe.training.bias_correction
+    assert recipe.training.first_stage_scale == 2
+    assert Recipe.from_values(recipe.to_values()) == recipe
+    own = Recipe.from_values({**values, "training": {"bias_correction": True}})
+    assert own.training.bias_correction
+    plain = Recipe.from_values({**values, "detector": {"name": "boundary-diffusion"}})
+    assert plain.training.bias_correction
+    assert plain.training.first_stage_scale == 0
+
+
 def test_what_is_saved_is_what_was_meant(path: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(path)
     again = tmp_path / "again.toml"
