@@ -75,6 +75,39 @@ def test_the_lists_cover_the_three_papers() -> None:
     }
 
 
+CHANGED: dict[str, dict[str, Any]] = {
+    "without self-attention": {"self_attention": False},
+    "without cross-attention": {"cross_attention": False},
+    "without both": {"self_attention": False, "cross_attention": False},
+    "cosine": {"schedule": "cosine"},
+    "linear": {"schedule": "linear"},
+    "random": {"expansion": "random"},
+    "repeat": {"expansion": "repeat"},
+}
+NUMBERS = {"T": "levels", "K": "slots"}
+"""What the names of the rows say."""
+
+
+def said_by(name: str) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for part in name.removeprefix("full: ").split(", "):
+        key, _, number = part.partition(" = ")
+        said |= {NUMBERS[key]: int(number)} if number else CHANGED[key]
+    return said
+
+
+def test_ablations_of_boundary_diffusion_change_only_what_they_name() -> None:
+    (own,) = read_lists([PROJECT / "recipes" / "ablations" / "boundary-diffusion.toml"])
+    first, *others = [entry for entry in own.entries if not entry.name.startswith("biaffine")]
+    row, base = DETECTORS["boundary-diffusion"], first.recipe().to_values()
+    preset = row.settings.build(row.presets["paper"]["detector"], where="detector")
+    assert base["detector"] == preset.model_dump(mode="json")
+    assert base["detector"].items() >= said_by(first.name).items()
+    for entry in others:
+        said = said_by(entry.name)
+        assert entry.recipe().to_values() == {**base, "detector": {**base["detector"], **said}}
+
+
 def test_the_list_of_detectors_is_their_recipes_on_genia() -> None:
     (own,) = read_lists([PROJECT / "recipes" / "ablations" / "detectors.toml"])
     assert own.entries[0].name == "biaffine"
