@@ -16,18 +16,18 @@ from torch import Tensor, nn
 from papers import boundary_diffusion_paper as paper
 from papers.boundary_diffusion_paper import Array, Entity
 from spandet.chance import generator
-from spandet.decoding import DecodingSettings, decode
+from spandet.decoding import DecodingSettings, Found, decode
 from spandet.detectors.boundary_diffusion import BoundaryDiffusion
 from spandet.layers.boundary_pointers import BoundaryPointers
 from spandet.layers.slot_layer import Attention, SlotLayer, near
-from spandet.layers.slot_losses import label_weights
+from spandet.layers.slot_losses import label_weights, with_pointers
 from spandet.recognizer import ModelSettings
 from spandet.spans.coordinates import to_latents, to_spans
 from spandet.spans.diffusion import NoiseLevels, Schedule, noise_levels, sampling_times
 from spandet.spans.diffusion import denoised as ddim_step
 from spandet.spans.diffusion import noised as noise_added
 from spandet.spans.slots import KeyedNoise
-from spandet.tensors import WordFeatures, total_of
+from spandet.tensors import SpanPredictions, WordFeatures, total_of
 from support.sentence_toys import gold_spans
 
 DIM, HEADS, SLOTS, LEVELS, STEPS, LABELS = 8, 2, 5, 60, 4, 4
@@ -380,6 +380,11 @@ def test_slots_go_where_algorithm_2_sends_them(sentence: str, changes: dict[str,
         assert [(left, end - 1) for left, end in spans.tolist()] == pairs
 
 
+def entities_of(found: Found) -> set[Entity]:
+    rows = zip(found.spans.tolist(), found.labels.tolist(), strict=True)
+    return {Entity(start, end - 1, label) for (start, end), label in rows}
+
+
 @pytest.mark.parametrize("phi", [1.5, 2.0, 2.5])
 def test_entities_are_those_of_algorithm_2(phi: float) -> None:
     sizes = []
@@ -389,12 +394,35 @@ def test_entities_are_those_of_algorithm_2(phi: float) -> None:
         with torch.no_grad():
             found = own.detector.detect(own.features, own.chance)
         chosen = decode(found, own.decoding.model_copy(update={"threshold": phi / 3}))
-        rows = zip(chosen.spans.tolist(), chosen.labels.tolist(), strict=True)
-        got = {Entity(start, end - 1, label) for (start, end), label in rows}
+        got = entities_of(chosen)
         assert got == paper.inferred(predicted, phi)
         sizes.append(len(got))
     assert any(sizes)
     assert case("nested").decoding.threshold == pytest.approx(2.5 / 3)
+
+
+@pytest.mark.parametrize("phi", [1.5, 2.0, 2.5])
+def test_de_duplication_and_filter_are_those_of_section_4_3(phi: float) -> None:
+    decoding = case("nested").decoding.model_copy(update={"threshold": phi / 3})
+    by_score, luck = 0, np.random.default_rng(0)
+    for _ in range(30):  # few words and many candidates: some have the same boundaries
+        left, right = luck.uniform(0.2, 1, size=(2, 8, 2))
+        kinds = np.array([paper.softmax(row) for row in luck.normal(size=(8, LABELS), scale=3)])
+        predicted = paper.Predicted(left, right, kinds)
+        spans = torch.from_numpy(np.stack([left.argmax(1), right.argmax(1) + 1], axis=1))[None]
+        types = torch.from_numpy(kinds)[None]
+        sums = torch.from_numpy(np.stack([left.max(1), right.max(1)], axis=1))[None]
+        said = SpanPredictions(
+            spans,
+            with_pointers(types, sums),
+            spans[..., 0] < spans[..., 1],
+            type_probs=types[..., 1:].max(dim=-1).values,
+        )
+        wanted = paper.inferred(predicted, phi)
+        assert entities_of(decode(said, decoding)) == wanted
+        usual = decoding.model_copy(update={"merge_by": "score"})
+        by_score += entities_of(decode(said, usual)) != wanted
+    assert by_score  # it makes a difference
 
 
 def test_probabilities_at_the_end_are_those_of_the_paper() -> None:
