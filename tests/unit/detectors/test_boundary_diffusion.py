@@ -113,6 +113,20 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_sentences(settings: dict[str, Any
         torch.testing.assert_close(torch.tensor(pair), sums[name], rtol=1e-4, atol=1e-4)
 
 
+def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_batch() -> None:
+    made = detector(**preset("released-code"))
+    sentences = {5: [(0, 2, 1)], 14: [(3, 9, 2)], 7: []}  # every slot has an entity, or none has
+
+    def label_loss(*lengths: int) -> float:
+        truth = gold(*(sentences[length] for length in lengths))
+        return parts(made(words(*lengths), truth, chance(*lengths)))["label"][0]
+
+    first, second, empty = map(label_loss, sentences)
+    assert label_loss(5, 14, 7) == pytest.approx(first + second + 2 * empty, rel=1e-5)
+    assert label_loss(5, 14) == pytest.approx(first + second, rel=1e-5)
+    assert PRESETS["paper"]["detector"]["nil_weight"] == 1
+
+
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_everything_learns_and_every_span_lies_in_its_sentence(settings: dict[str, Any]) -> None:
     made = detector(**settings)
