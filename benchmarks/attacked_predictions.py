@@ -71,8 +71,9 @@ class Predictions:
                 continue
             done += 1
             attack.ends["kills"] += 1
-            if self.out.exists():
-                attack.note(DEFECT, "killed, but there is an output")
+            # Killed after the output was complete, but before the spool was removed: both are there.
+            if self.out.exists() and self.out.read_bytes() != self.whole:
+                attack.note(DEFECT, "killed, and there is an output that is not complete")
         self.judge(attack, self.command("--resume").end(), "resumed at last")
         self.clear()
 
