@@ -71,7 +71,7 @@ class Predictions:
                 continue
             done += 1
             attack.ends["kills"] += 1
-            # Killed after the output was complete, but before the spool was removed: both are there.
+            # It may be killed between the commit of the output and the removal of the spool.
             if self.out.exists() and self.out.read_bytes() != self.whole:
                 attack.note(DEFECT, "killed, and there is an output that is not complete")
         self.judge(attack, self.command("--resume").end(), "resumed at last")
