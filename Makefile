@@ -6,7 +6,7 @@ DEMO := runs/demo
 # The checks of tensor shapes slow trainings down; unit and property tests have them.
 UNHOOKED := -o addopts="--import-mode=importlib --strict-markers --strict-config -ra"
 
-.PHONY: demo test check lint coverage docs format dist clean
+.PHONY: demo test check quick lint coverage docs format dist clean
 .DELETE_ON_ERROR:
 
 demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
@@ -28,12 +28,15 @@ demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one 
 	@echo && echo "Look at $(DEMO)/model/report.html and $(DEMO)/view.html in a browser."
 
 # One thread per process: threads that wait for each other spin, and two processes use both cores.
-check test coverage: export OMP_NUM_THREADS = 1
+check test quick coverage: export OMP_NUM_THREADS = 1
 
 test: check  ## install, then every check and test
 	$(BIN)/pytest -q -n 2 --dist loadfile -m slow $(UNHOOKED)
 
-check: lint  ## the quick inner loop
+check: $(INSTALLED)  ## the quick inner loop: both at once, because lint uses one core
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint quick
+
+quick: $(INSTALLED)  ## tests without those that are marked slow
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
 lint: $(INSTALLED)  ## formatter, linter, types, dependency rule
