@@ -28,7 +28,7 @@ from attacked_commands import DEFECT, REFUSED, SAME, Attack
 from attacked_predictions import Predictions
 from attacked_training import Training
 
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 
 
 def _options() -> argparse.Namespace:

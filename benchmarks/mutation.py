@@ -25,7 +25,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-DEFAULT = ["spans", "decoding.py", "evaluation", "gold.py"]
+DEFAULT = ["spans", "inference/decoding.py", "evaluation", "training/gold.py"]
 MOST_MEMORY = 8 * 2**30
 PRELOADED = ("torch", "scipy.optimize", "transformers", "pydantic", "rich.console", "beartype")
 
@@ -108,7 +108,7 @@ def tests_of(path: Path) -> list[str]:
     """The tests of a module's area, and those that import it by name; quick ones first."""
     below = path.relative_to(PROJECT / "src/spandet").with_suffix("").parts
     tests, name = PROJECT / "tests", ".".join(("spandet", *below))
-    area = [tests / "unit" / below[0], tests / "unit" / f"test_{below[0]}.py"]
+    area = [*tests.glob(f"unit/**/test_{below[-1]}.py"), tests / "unit" / below[0]]
     area += sorted(tests.glob(f"properties/test_{below[0]}_*.py"))
     every = sorted([*tests.glob("unit/**/test_*.py"), *tests.glob("properties/test_*.py")])
     found = [file for file in area if file.exists()]

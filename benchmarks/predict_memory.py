@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 
 from spandet import Recognizer, generate
-from spandet.memory import give_back, resident
-from spandet.recognizer import ModelSettings
+from spandet.inference.memory import give_back, resident
+from spandet.inference.recognizer import ModelSettings
 from spandet.text import Document
 
 SETTINGS = {

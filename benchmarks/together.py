@@ -13,7 +13,7 @@ from itertools import combinations
 
 from spandet import Document, Recognizer, read
 from spandet.text import Entity
-from spandet.training.judgement import judge
+from spandet.training.dev_score import judge
 
 FAINT = 0.02
 """Below this nothing counts."""

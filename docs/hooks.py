@@ -27,13 +27,13 @@ _SETTINGS = {
         "spandet.encoding.fusion.FusionSettings",
     ),
     "Detectors": (
-        "spandet.detectors.locate_and_label.LocateAndLabelSettings",
-        "spandet.detectors.proposer_regressor_settings.ProposerRegressorSettings",
-        "spandet.detectors.boundary_diffusion_settings.BoundaryDiffusionSettings",
+        "spandet.detectors.locate_and_label.detector.LocateAndLabelSettings",
+        "spandet.detectors.proposer_regressor.settings.ProposerRegressorSettings",
+        "spandet.detectors.boundary_diffusion.settings.BoundaryDiffusionSettings",
         "spandet.detectors.span_jury.SpanJurySettings",
         "spandet.detectors.biaffine.BiaffineSettings",
     ),
-    "Decoding": ("spandet.decoding.DecodingSettings",),
+    "Decoding": ("spandet.inference.decoding.DecodingSettings",),
     "Training": ("spandet.training.settings.TrainingSettings",),
 }
 """What a recipe can say, section by section. A name that is gone fails a strict build."""

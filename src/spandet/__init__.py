@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from spandet.evaluation import compare, describe, evaluate
     from spandet.formats import Corpus, read, write
     from spandet.generation import generate
-    from spandet.recognizer import Recognizer
+    from spandet.inference.recognizer import Recognizer
+    from spandet.inference.tracing import trace
     from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan, to_records
-    from spandet.tracing import trace
     from spandet.training import train
 
 __all__ = [
@@ -39,9 +39,9 @@ _HOMES = {
     "spandet.evaluation": ("compare", "describe", "evaluate"),
     "spandet.formats": ("Corpus", "read", "write"),
     "spandet.generation": ("generate",),
-    "spandet.recognizer": ("Recognizer",),
+    "spandet.inference.recognizer": ("Recognizer",),
     "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan", "to_records"),
-    "spandet.tracing": ("trace",),
+    "spandet.inference.tracing": ("trace",),
     "spandet.training": ("train",),
 }
 

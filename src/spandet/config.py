@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Interval
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spandet.errors import ConfigError, UsageError
+from spandet.old_settings import current_names
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 Weight = Annotated[float, Ge(0)]
@@ -24,6 +25,19 @@ class Settings(BaseModel):
     """The base of every group of settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _current_names(cls, values: Any) -> Any:
+        return current_names(cls.__name__, values) if isinstance(values, Mapping) else values
+
+    @classmethod
+    def filled(cls, preset: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """A preset's values, with `values` (old names allowed) in their place where given."""
+        try:
+            return {**preset, **current_names(cls.__name__, values)}
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str) -> Self:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spandet import Recognizer, evaluate, generate, read, write
 from spandet.cli import app
-from spandet.decoding import DecodingSettings
+from spandet.inference.decoding import DecodingSettings
 from spandet.text import Document
 from spandet.training import train
 

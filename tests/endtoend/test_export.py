@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 from spandet import write
 from spandet.cli import app
 from spandet.errors import MissingExtraError, UsageError
-from spandet.exported import Manifest
-from spandet.exporting import ExportError, ExportOptions, export, folders, run
-from spandet.exporting.folders import Built
-from spandet.manifest import UNCHECKED, refresh_manifest
-from spandet.recognizer import Recognizer
+from spandet.inference.manifest import UNCHECKED, refresh_manifest
+from spandet.inference.onnx_parts import Manifest
+from spandet.inference.recognizer import Recognizer
+from spandet.inference.tracing import trace
+from spandet.onnx_export import ExportError, ExportOptions, export, folders, run
+from spandet.onnx_export.folders import Built
 from spandet.text import Document
-from spandet.tracing import trace
 from support.small_models import (
     DETECTORS,
     small_documents,

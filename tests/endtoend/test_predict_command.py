@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spandet import read, write
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 from support.command_line import spandet, succeeds
 from support.small_models import small_documents, small_model

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from support.service_process import Service, service
 from support.serving_toys import plain, sentences, sure_recognizer
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from spandet.detectors.biaffine import Biaffine
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 from spandet.text.plain import plain_document
 from support.page_visits import Visit

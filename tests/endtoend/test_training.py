@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import spandet
 from spandet.cli.train import train_command
 from spandet.errors import ConfigError, UsageError
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training import TrainingError, train
 from spandet.training.data import Documents

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from spandet import generate
-from spandet.chance import generator
-from spandet.gold import gold_spans
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
+from spandet.seeding import generator
 from spandet.tensors import total_of
 from spandet.training import Recipe
+from spandet.training.gold import gold_spans
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "demo"
 FILES = Path(__file__).parent / "files"

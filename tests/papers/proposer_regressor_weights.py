@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from papers import proposer_regressor_parts as parts
-from spandet.detectors.proposer_regressor import ProposerRegressor
+from spandet.detectors.proposer_regressor.detector import ProposerRegressor
+from spandet.detectors.proposer_regressor.pyramid import Downwards, RecurrentBlock, Upwards
 from spandet.layers.proposals import GatedUpdate, RegressorLayer
-from spandet.layers.pyramid import Downwards, RecurrentBlock, Upwards
 from spandet.layers.recurrent import BiRNN
 
 

@@ -15,17 +15,23 @@ from torch import Tensor, nn
 
 from papers import boundary_diffusion_paper as paper
 from papers.boundary_diffusion_paper import Array, Entity
-from spandet.chance import generator
-from spandet.decoding import DecodingSettings, Found, decode
-from spandet.detectors.boundary_diffusion import BoundaryDiffusion
-from spandet.layers.boundary_pointers import BoundaryPointers
-from spandet.layers.slot_layer import Attention, SlotLayer, near
-from spandet.layers.slot_losses import label_weights, with_pointers
-from spandet.recognizer import ModelSettings
+from spandet.detectors.boundary_diffusion.boundary_pointers import BoundaryPointers
+from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
+from spandet.detectors.boundary_diffusion.diffusion import (
+    NoiseLevels,
+    Schedule,
+    noise_levels,
+    sampling_times,
+)
+from spandet.detectors.boundary_diffusion.diffusion import denoised as ddim_step
+from spandet.detectors.boundary_diffusion.diffusion import noised as noise_added
+from spandet.detectors.boundary_diffusion.slot_layer import Attention, SlotLayer, near
+from spandet.detectors.boundary_diffusion.slot_losses import with_pointers
+from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.inference.recognizer import ModelSettings
+from spandet.layers.label_losses import label_weights
+from spandet.seeding import generator
 from spandet.spans.coordinates import to_latents, to_spans
-from spandet.spans.diffusion import NoiseLevels, Schedule, noise_levels, sampling_times
-from spandet.spans.diffusion import denoised as ddim_step
-from spandet.spans.diffusion import noised as noise_added
 from spandet.spans.slots import KeyedNoise
 from spandet.tensors import SpanPredictions, WordFeatures, total_of
 from support.sentence_toys import gold_spans

@@ -13,11 +13,11 @@ import torch
 
 from papers import locate_and_label_paper as paper
 from papers.locate_and_label_paper import Array, Entity, Mlp, Model, Proposal, Span
-from spandet.chance import generator
-from spandet.decoding import DecodingSettings, decode
-from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label.detector import LocateAndLabel, LocateAndLabelSettings
+from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.recognizer import ModelSettings
 from spandet.layers.span_head import SpanHead
-from spandet.recognizer import ModelSettings
+from spandet.seeding import generator
 from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures, total_of
 from support.sentence_toys import gold_spans, word_features
 

@@ -16,16 +16,16 @@ from papers import proposer_regressor_paper as paper
 from papers import proposer_regressor_parts as parts
 from papers.proposer_regressor_parts import Array
 from papers.proposer_regressor_weights import array, bigru, linear, model_of
-from spandet.decoding import decode
-from spandet.detectors.proposer_regressor import ProposerRegressor
+from spandet.detectors.proposer_regressor.detector import ProposerRegressor
+from spandet.detectors.proposer_regressor.entity_head import Said
+from spandet.detectors.proposer_regressor.span_pointer import SpanScores
 from spandet.encoding.characters import Characters, CharacterSettings
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
+from spandet.inference.decoding import decode
+from spandet.inference.recognizer import ModelSettings
 from spandet.layers.cells import visions
-from spandet.layers.entity_head import Said
 from spandet.layers.sequences import padded
-from spandet.layers.span_pointer import SpanScores
-from spandet.recognizer import ModelSettings
 from spandet.spans.assignment import Matching, Rest, assign
 from spandet.tensors import WordFeatures
 from support.sentence_toys import Item, gold_spans, word_features

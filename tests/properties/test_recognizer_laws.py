@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from spandet import generate
 from spandet.errors import UsageError
-from spandet.long_sentences import LongSentences
-from spandet.recognizer import ModelSettings, Recognizer
+from spandet.inference.long_sentences import LongSentences
+from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.text import Document
 from support.small_models import DETECTORS
 
@@ -214,7 +214,7 @@ def test_progress_is_shown_on_stderr(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_an_unknown_device_is_named() -> None:
-    from spandet.device import device_of  # noqa: PLC0415
+    from spandet.inference.device import device_of  # noqa: PLC0415
 
     assert device_of(None) == device_of("cpu") == torch.device("cpu")
     assert device_of("auto").type in ("cpu", "cuda", "mps")

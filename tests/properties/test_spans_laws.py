@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papers import locate_and_label_paper as paper
+from spandet.detectors.locate_and_label.sampling import draw
 from spandet.spans.flat import FlatSpans, enumerate_spans
 from spandet.spans.overlap import crosses, iou
 from spandet.spans.pooling import RangeMaximum
-from spandet.spans.sampling import draw
 from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
 
 LAW = settings(max_examples=60)

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import torch
 
-from spandet.chance import generator
 from spandet.detectors import DETECTORS, Detector
 from spandet.errors import ConfigError
+from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures
 from support.sentence_toys import Item, gold_spans, word_features
 

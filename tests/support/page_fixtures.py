@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from spandet.recognizer import Recognizer
+    from spandet.inference.recognizer import Recognizer
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from spandet import streaming, write
+from spandet import write
 from spandet.errors import FormatError, UsageError
-from spandet.predicting import Choices, Inputs, Job
-from spandet.recognizer import Recognizer
+from spandet.inference import batching
+from spandet.inference.recognizer import Recognizer
+from spandet.jobs import Choices, Inputs, Job
 from spandet.text import CharSpan, Document, Entity
 
 
@@ -51,7 +52,7 @@ def job(inputs: Iterable[str], out: Path, *, skip_bad: bool = False, **choices: 
 
 def six_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two files with three documents each, every one of them too large for company."""
-    monkeypatch.setattr(streaming, "_WINDOW_CHARACTERS", 20)
+    monkeypatch.setattr(batching, "_WINDOW_CHARACTERS", 20)
     for name, first in [("a", 0), ("b", 3)]:
         texts = [f"{n} " + "é\ud800" * 20 for n in range(first, first + 3)]
         write([Document(t, id=str(n)) for n, t in enumerate(texts)], folder / f"{name}.jsonl")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from spandet.chance import generator
+from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures
 
 Item = tuple[int, int, int]

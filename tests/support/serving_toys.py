@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from spandet import generate
-from spandet.recognizer import ModelSettings, Recognizer
+from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.serving import ServiceSettings, create_app
 from spandet.serving.server import configuration, listen, networks
 from spandet.text import Document

@@ -61,7 +61,7 @@ def small_export(detector: str) -> Path:
     """The folder of the same model as ONNX graphs. Do not write into it either."""
 
     def make(folder: Path) -> None:
-        from spandet.exporting import export  # noqa: PLC0415 (an extra)
+        from spandet.onnx_export import export  # noqa: PLC0415 (an extra)
 
         export(small_model(detector), folder, data=small_documents(20, seed=5))
 

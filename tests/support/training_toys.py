@@ -13,20 +13,20 @@ import torch
 from accelerate import Accelerator
 from torch import Generator, Tensor, nn
 
-from spandet.decoding import DecodingSettings
 from spandet.detectors import Detector
 from spandet.encoding import Encoder, Example
-from spandet.recognizer import Recognizer
+from spandet.inference.decoding import DecodingSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, WordFeatures
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training.batches import batches
 from spandet.training.data import TrainingSentences
 from spandet.training.engine import Engine, build_accelerator
 from spandet.training.interruption import Interruption
-from spandet.training.keeper import Keeper
 from spandet.training.log import Log
 from spandet.training.loop import Loop
 from spandet.training.progress import Screen
+from spandet.training.run_folder import Keeper
 from spandet.training.settings import TrainingSettings
 from spandet.training.state import RunState
 

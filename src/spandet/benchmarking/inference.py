@@ -12,7 +12,7 @@ import torch
 from spandet.benchmarking.batches import Batch, read_at_once, runs_from, sorted_batches
 from spandet.benchmarking.clock import Timing, Work, best_times
 from spandet.encoding import Encoder, Example
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from spandet.benchmarking.clock import Timing, best_times
-from spandet.chance import generator
 from spandet.encoding import Example
 from spandet.errors import UsageError
-from spandet.gold import gold_spans
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
+from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures, total_of
 from spandet.text import Document, Entity, WordRow, WordSpan
+from spandet.training.gold import gold_spans
 
 _EVERY = 8
 """Words from one made-up entity to the next."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from spandet.benchmarking.clock import Work
-from spandet.memory import give_back
+from spandet.inference.memory import give_back
 
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _FORGET_PEAK = "5"

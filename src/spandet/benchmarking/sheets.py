@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spandet.benchmarking.plots import STYLE
-from spandet.page import page
+from spandet.rendering.html import page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,10 +13,10 @@ from spandet.benchmarking.variants import Model, Option, Variant
 from spandet.encoding import Example
 from spandet.errors import UsageError
 from spandet.evaluation import Score, evaluate
-from spandet.streaming import windows
+from spandet.inference.batching import windows
 from spandet.text import Document
 from spandet.training.data import Split
-from spandet.training.judgement import judge
+from spandet.training.dev_score import judge
 from spandet.training.progress import Screen
 from spandet.training.state import DevScore
 

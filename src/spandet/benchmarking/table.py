@@ -16,7 +16,7 @@ from spandet.benchmarking.memory import forget_peak, peak_bytes
 from spandet.benchmarking.recipe_lists import Entry, RecipeList
 from spandet.errors import SpandetError
 from spandet.formats.target import Target
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.training import Split, TrainingInterrupted, train
 from spandet.training.checkpoint import has_checkpoint
 from spandet.training.recipe import Recipe

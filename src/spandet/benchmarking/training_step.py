@@ -9,13 +9,13 @@ import torch
 from spandet.benchmarking.batches import Batch, read_at_once, runs_from
 from spandet.benchmarking.clock import Work
 from spandet.benchmarking.inference import bare_forward
-from spandet.chance import generator
-from spandet.gold import gold_spans
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
+from spandet.seeding import generator
 from spandet.text import Document
 from spandet.training.batches import fill
 from spandet.training.data import TrainingSentences
 from spandet.training.engine import Engine, build_accelerator
+from spandet.training.gold import gold_spans
 from spandet.training.objective import BatchLoss
 from spandet.training.optimizer import build_optimizer
 from spandet.training.recipe import Recipe

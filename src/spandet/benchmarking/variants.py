@@ -8,12 +8,12 @@ from os import PathLike
 
 import torch
 
-from spandet.catalog import find_model
-from spandet.chance import generator
 from spandet.config import override
 from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.errors import UsageError
-from spandet.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_names import find_model
+from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.seeding import generator
 from spandet.tensors import SpanPredictions, WordFeatures
 
 Encoded = dict[tuple[int, tuple[Example, ...]], WordFeatures]

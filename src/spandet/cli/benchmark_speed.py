@@ -32,7 +32,7 @@ def speed_command(
     from spandet.benchmarking.cost import costs_by_length
     from spandet.benchmarking.cost_sheet import CostSheet
     from spandet.benchmarking.lengths import parse_lengths, prediction_by_length
-    from spandet.recognizer import Recognizer
+    from spandet.inference.recognizer import Recognizer
     from spandet.training.data import load
     from spandet.training.progress import Screen
 

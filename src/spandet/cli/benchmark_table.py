@@ -11,9 +11,9 @@ from spandet.cli.terminal import console, note
 from spandet.cli.train import DevFrom, Limit, Set, Train, TrainFrom
 from spandet.errors import UsageError
 from spandet.formats import read
+from spandet.formats.locking import one_writer
 from spandet.formats.records import report_json
 from spandet.formats.target import Target
-from spandet.locking import one_writer
 
 if TYPE_CHECKING:
     from spandet.benchmarking.table_sheet import TableSheet

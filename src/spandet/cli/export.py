@@ -11,7 +11,7 @@ import typer
 from spandet.cli.options import FromFormat, Json, Model, Set
 from spandet.cli.terminal import note, show
 from spandet.formats import read
-from spandet.locking import check_no_writer
+from spandet.formats.locking import check_no_writer
 
 Onnx = Annotated[
     Path, typer.Option("--onnx", metavar="DIR", help="The folder to write; new or empty.")
@@ -50,7 +50,7 @@ def export_command(
     check_no_writer(onnx)
     documents = [] if data is None else list(islice(read(data, from_), limit))
     # torch takes seconds to load: mistakes in what to read come first.
-    from spandet.exporting import ExportOptions, export
+    from spandet.onnx_export import ExportOptions, export
 
     report = export(
         model,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spandet.catalog import CARD, Listed, find_model, listed, local_folder, models
 from spandet.cli.options import Json
 from spandet.cli.terminal import console, note
 from spandet.errors import UsageError
+from spandet.inference.model_names import CARD, Listed, find_model, listed, local_folder, models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from spandet.cli.options import Json, Model, Set
 from spandet.cli.terminal import note, show
 from spandet.errors import UsageError
 from spandet.formats import read
-from spandet.locking import check_no_writer
+from spandet.formats.locking import check_no_writer
 
 if TYPE_CHECKING:
     from spandet.text import Document

@@ -13,7 +13,7 @@ from spandet.cli.options import FromFormat, MinScore, Model, Set, SkipBad, ToFor
 from spandet.cli.terminal import note, report_skipped
 
 if TYPE_CHECKING:
-    from spandet.predicting import Choices
+    from spandet.jobs import Choices
 
 Inputs_ = Annotated[
     list[str],
@@ -83,7 +83,7 @@ def predict_command(
     Exit codes: 0 fine, 1 bad data, 2 bad argument, 3 done, but bad records
     were passed over (--skip-bad), 130 interrupted: go on with --resume.
     """
-    from spandet.predicting import Choices, is_stream
+    from spandet.jobs import Choices, is_stream
 
     choices = Choices(
         min_score=min_score,
@@ -130,17 +130,17 @@ def _predict_here(
     skip_bad: bool,
 ) -> int:
     """Write the output; gives the number of records and documents that were passed over."""
-    from spandet.predicting import Inputs, Job
+    from spandet.jobs import Inputs, Job
 
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
     with job.locked():
         job.check(resume=resume, overwrite=overwrite)
-        from spandet.catalog import find_model, fingerprint, is_flat
+        from spandet.inference.model_names import find_model, fingerprint, is_flat
 
         folder = find_model(model)
         job.check_overlaps(flat=is_flat(folder, choices.overrides))
         # torch takes seconds to load: mistakes in what to read and write come first.
-        from spandet.recognizer import Recognizer
+        from spandet.inference.recognizer import Recognizer
 
         recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
         job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())

@@ -11,7 +11,7 @@ from spandet.errors import UsageError
 
 if TYPE_CHECKING:
     from spandet.integrations.parts import PartDone
-    from spandet.predicting import Choices
+    from spandet.jobs import Choices
 
 _FORMATS = ("jsonl", "parquet")
 

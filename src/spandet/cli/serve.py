@@ -147,8 +147,8 @@ def serve_command(
         note(f"warning: anybody who reaches {host} may use this service: no token is set")
     import torch
 
-    from spandet.catalog import find_model
-    from spandet.recognizer import Recognizer
+    from spandet.inference.model_names import find_model
+    from spandet.inference.recognizer import Recognizer
 
     if threads is not None:
         torch.set_num_threads(threads)

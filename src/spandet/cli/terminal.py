@@ -13,8 +13,8 @@ from spandet.formats.corpus import SHOWN_SKIPS, Corpus
 from spandet.formats.overwriting import refuse_overwriting
 from spandet.formats.records import report_json
 from spandet.formats.target import Target
+from spandet.rendering.progress import watched
 from spandet.text import Document
-from spandet.watching import watched
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -17,7 +17,7 @@ from spandet.formats.records import dump_json
 from spandet.text import Document
 
 if TYPE_CHECKING:
-    from spandet.tracing import TracedDocument
+    from spandet.inference.tracing import TracedDocument
 
 RawText = Annotated[str | None, typer.Argument(metavar="TEXT", help="The text itself.")]
 Input = Annotated[
@@ -63,8 +63,8 @@ def trace_command(
     documents, gold = _documents(text, input_, from_, html)
     most = limit if json_ or html is not None else limit or _TERMINAL_LIMIT
     # torch takes seconds to load: mistakes in what to read come first.
-    from spandet.recognizer import Recognizer
-    from spandet.tracing import trace
+    from spandet.inference.recognizer import Recognizer
+    from spandet.inference.tracing import trace
 
     recognizer = Recognizer.from_pretrained(model, set_ or ())
     watched = progress(islice(documents, most), "tracing")

@@ -9,7 +9,7 @@ import typer
 
 from spandet.cli.terminal import note, show_error
 from spandet.formats import read
-from spandet.locking import check_no_writer
+from spandet.formats.locking import check_no_writer
 
 RecipeFile = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML file: encoder, detector, training.")

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from spandet.config import Settings
-from spandet.detectors import (
-    biaffine,
-    boundary_diffusion_settings,
-    locate_and_label,
-    proposer_regressor_settings,
-)
+from spandet.detectors import biaffine
 from spandet.detectors.base import Detector
 from spandet.detectors.biaffine import Biaffine, BiaffineSettings
-from spandet.detectors.boundary_diffusion import BoundaryDiffusion
-from spandet.detectors.boundary_diffusion_settings import BoundaryDiffusionSettings
-from spandet.detectors.locate_and_label import LocateAndLabel, LocateAndLabelSettings
-from spandet.detectors.proposer_regressor import ProposerRegressor
-from spandet.detectors.proposer_regressor_settings import ProposerRegressorSettings
+from spandet.detectors.boundary_diffusion import settings as boundary_diffusion
+from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
+from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
+from spandet.detectors.locate_and_label import detector as locate_and_label
+from spandet.detectors.locate_and_label.detector import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.proposer_regressor import settings as proposer_regressor
+from spandet.detectors.proposer_regressor.detector import ProposerRegressor
+from spandet.detectors.proposer_regressor.settings import ProposerRegressorSettings
 from spandet.detectors.span_jury import SpanJury, SpanJurySettings
 
 __all__ = ["DETECTORS", "Detector", "DetectorRow"]
@@ -40,10 +38,10 @@ DETECTORS: Mapping[str, DetectorRow] = {
         LocateAndLabelSettings, LocateAndLabel, locate_and_label.PRESETS
     ),
     "proposer-regressor": DetectorRow(
-        ProposerRegressorSettings, ProposerRegressor, proposer_regressor_settings.PRESETS
+        ProposerRegressorSettings, ProposerRegressor, proposer_regressor.PRESETS
     ),
     "boundary-diffusion": DetectorRow(
-        BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion_settings.PRESETS
+        BoundaryDiffusionSettings, BoundaryDiffusion, boundary_diffusion.PRESETS
     ),
     "span-jury": DetectorRow(SpanJurySettings, SpanJury, {}),
     "biaffine": DetectorRow(BiaffineSettings, Biaffine, biaffine.PRESETS),

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from spandet.config import Natural, Positive, Settings, Share
 from spandet.detectors.base import Detector
 from spandet.layers.dropout import Dropout
-from spandet.layers.slot_losses import smoothed_labels
+from spandet.layers.label_losses import smoothed_labels
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
 

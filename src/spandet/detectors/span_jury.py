@@ -15,8 +15,8 @@ from torch import Generator, Tensor, nn
 
 from spandet.config import Natural, Positive, Settings, Share, Weight
 from spandet.detectors.base import Detector
+from spandet.layers.label_losses import label_loss, smoothed_labels
 from spandet.layers.proposals import EMBEDDING_STD, GatedUpdate, Proposals, RegressorLayer
-from spandet.layers.slot_losses import label_loss, smoothed_labels
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView

@@ -10,7 +10,7 @@ from re import compile as compile_pattern
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from spandet.evaluation.scores import Score
-from spandet.page import page
+from spandet.rendering.html import page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

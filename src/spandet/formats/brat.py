@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from spandet.errors import FormatError, UsageError
-from spandet.formats.gathering import Allowance
+from spandet.formats.record_buffer import Allowance
 from spandet.formats.records import a_span, shown
 from spandet.formats.source import STDIN, Parsed, Source
 from spandet.formats.target import Target

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from spandet.errors import FormatError
-from spandet.formats.gathering import Allowance
+from spandet.formats.record_buffer import Allowance
 from spandet.formats.records import shown
 from spandet.formats.source import Source
 from spandet.text import WordRow

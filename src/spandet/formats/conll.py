@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from spandet.errors import FormatError, UsageError
 from spandet.formats import germeval
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
-from spandet.formats.gathering import Rows
+from spandet.formats.record_buffer import Rows
 from spandet.formats.source import Parsed, Source
 from spandet.formats.tag_schemes import SCHEMES, Scheme, decode, encode, layers
 from spandet.formats.target import Target

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, need_columns, sentences
-from spandet.formats.gathering import Rows
+from spandet.formats.record_buffer import Rows
 from spandet.formats.records import shown
 from spandet.formats.source import Parsed, Source
 from spandet.formats.unread import check_columns

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
-from spandet.formats.gathering import Allowance
+from spandet.formats.record_buffer import Allowance
 from spandet.formats.records import shown
 from spandet.formats.source import Parsed, Source
 from spandet.formats.tag_schemes import SCHEMES, decode, encode, layers

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from spandet.errors import UsageError
+from spandet.formats.locking import lock_path
 from spandet.formats.source import STDIN
 from spandet.formats.target import STDOUT
-from spandet.locking import lock_path
 
 SPOOL_SUFFIX = ".spool"
 """The name of a prediction's spool is that of its output with this at the end."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from spandet.errors import FormatError
 from spandet.formats.annotation_tools import as_fields
-from spandet.formats.gathering import Rows
 from spandet.formats.json_list import read_json_list, write_json_list
+from spandet.formats.record_buffer import Rows
 from spandet.formats.records import (
     Record,
     an_object,

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from spandet.errors import UsageError
-from spandet.manifest import is_inside
+from spandet.inference.manifest import is_inside
 
 if TYPE_CHECKING:
-    from spandet.recognizer import Recognizer
+    from spandet.inference.recognizer import Recognizer
 
 
 def packed(recognizer: Recognizer) -> dict[str, bytes]:
@@ -30,7 +30,7 @@ def unpacked(files: Mapping[str, bytes], *, device: str | None = None) -> Recogn
     Raises:
         UsageError: a file would land outside of the model's folder, or this is no model.
     """
-    from spandet.recognizer import Recognizer  # noqa: PLC0415 (torch, only when it is needed)
+    from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (torch, only when it is needed)
 
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory(prefix="spandet-"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spandet.errors import SpandetError, UsageError
 from spandet.formats.corpus import SHOWN_SKIPS
-from spandet.predicting.windows import Predict, Skipped, predicted_windows
+from spandet.inference.bad_documents import Predict, Skipped, predicted_windows
 from spandet.text import Document
 
 if TYPE_CHECKING:  # these need pyarrow

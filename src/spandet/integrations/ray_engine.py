@@ -26,10 +26,10 @@ from pydantic import Field
 from spandet.config import Positive, Settings, Share, Weight
 from spandet.errors import FormatError, MissingExtraError, SpandetError, UsageError
 from spandet.formats.corpus import SHOWN_SKIPS
+from spandet.formats.locking import one_writer
 from spandet.formats.overwriting import refuse_overwriting
 from spandet.integrations.model_files import packed, unpacked
 from spandet.integrations.parts import PartDone, make_part
-from spandet.locking import one_writer
 from spandet.text import Document
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def _run_alone(
 ) -> RayReport:
     """The same, while no other process writes the output."""
     ray = _ray()
+    from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (torch)
     from spandet.integrations import shards  # noqa: PLC0415 (pyarrow, which comes with ray)
-    from spandet.recognizer import Recognizer  # noqa: PLC0415 (torch)
 
     recognizer = Recognizer.from_pretrained(model, overrides)
     list(recognizer.predict([], min_score=job.min_score, labels=job.labels))  # says what is wrong

@@ -32,7 +32,7 @@ from spandet.integrations.model_files import packed, unpacked
 from spandet.text import CharSpan, Document, Entity, Sentence
 
 if TYPE_CHECKING:
-    from spandet.recognizer import Recognizer
+    from spandet.inference.recognizer import Recognizer
 
 _OURS = "spandet"
 
@@ -115,7 +115,7 @@ class SpandetComponent(Pipe):
     @cached_property
     def recognizer(self) -> Recognizer:
         """The model at work."""
-        from spandet.recognizer import Recognizer  # noqa: PLC0415 (seconds, and torch)
+        from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (seconds, and torch)
 
         return Recognizer.from_pretrained(self.settings.model, device=self.settings.device)
 
@@ -158,7 +158,7 @@ class SpandetComponent(Pipe):
         self, path: str | PathLike[str], *, exclude: Iterable[str] = ()
     ) -> SpandetComponent:
         """Read the model. A pipeline that was written without it goes on with its config's."""
-        from spandet.recognizer import Recognizer  # noqa: PLC0415
+        from spandet.inference.recognizer import Recognizer  # noqa: PLC0415
 
         if "model" not in exclude and Path(path).is_dir():
             self.recognizer = Recognizer.from_pretrained(path, device=self.settings.device)

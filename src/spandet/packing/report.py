@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from spandet.evaluation.tables import Table, Tabular, percent
-from spandet.weights import Kept
+from spandet.inference.weights import Kept
 
 _POINTS = 100
 _MEGABYTE = 1_000_000

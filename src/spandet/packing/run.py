@@ -10,18 +10,18 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from spandet.catalog import CARD, PACK, RUN, find_model
 from spandet.errors import SpandetError, UsageError
 from spandet.evaluation import evaluate
+from spandet.formats.locking import one_writer
 from spandet.formats.target import Target
-from spandet.locking import one_writer
-from spandet.manifest import refresh_manifest
+from spandet.inference.manifest import refresh_manifest
+from spandet.inference.model_names import CARD, PACK, RUN, find_model
+from spandet.inference.recognizer import Recognizer
+from spandet.inference.weights import Kept, save_weights
 from spandet.packing.report import PackReport, Scored
 from spandet.packing.word_pieces import pieces_to_keep, read_tokenizer, write_tokenizer
-from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.report import REPORT
-from spandet.weights import Kept, save_weights
 
 _ALONG = (RUN, "recipe.toml")
 """What a run says about its model, besides the card."""

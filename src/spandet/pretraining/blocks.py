@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from spandet.chance import generator
 from spandet.encoding.pieces import Special
 from spandet.pretraining.pieces import PieceStream
+from spandet.seeding import generator
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from spandet.encoding.transformer import Pretrained
 from spandet.formats.target import Target
-from spandet.weights import FILE
+from spandet.inference.weights import FILE
 
 
 @dataclass(frozen=True)

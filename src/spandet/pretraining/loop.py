@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from signal import SIGINT
 from time import monotonic
 
-from spandet.chance import generator
-from spandet.memory import Tidiness
+from spandet.inference.memory import Tidiness
 from spandet.pretraining.blocks import Blocks, Order, Reading
 from spandet.pretraining.engine import PretrainingEngine
 from spandet.pretraining.objective import Batch
 from spandet.pretraining.settings import PretrainingSettings
+from spandet.seeding import generator
 from spandet.training.batches import part_of
 from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.interruption import Interruption
-from spandet.training.keeper import Keeper
 from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen, clock
+from spandet.training.run_folder import Keeper
 from spandet.training.state import LossSums, RunState
 
 EVALUATION = "evaluation"

@@ -20,8 +20,10 @@ from spandet.encoding.pretrained import fetch
 from spandet.encoding.transformer import Pretrained, TransformerSettings
 from spandet.errors import ConfigError, UsageError
 from spandet.formats import read
+from spandet.formats.locking import is_main_process, one_writer
 from spandet.formats.target import Target
-from spandet.locking import is_main_process, one_writer
+from spandet.inference.recognizer import Recognizer
+from spandet.inference.weights import FILE
 from spandet.pretraining.blocks import Blocks
 from spandet.pretraining.engine import PretrainingEngine, resolve_precision
 from spandet.pretraining.files import EncoderFiles
@@ -31,7 +33,6 @@ from spandet.pretraining.pieces import PIECES, Cutter, PieceCorpus, read_pieces,
 from spandet.pretraining.settings import PretrainingSettings
 from spandet.pretraining.summary import PretrainingSummary
 from spandet.pretraining.texts import content_of
-from spandet.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.card import CARD
 from spandet.training.checkpoint import (
@@ -44,13 +45,12 @@ from spandet.training.checkpoint import (
 )
 from spandet.training.engine import build_accelerator
 from spandet.training.interruption import Interruption
-from spandet.training.keeper import Keeper
 from spandet.training.log import LOG, Log
 from spandet.training.progress import Screen
 from spandet.training.report import REPORT
+from spandet.training.run_folder import Keeper
 from spandet.training.state import RunState
 from spandet.training.summary import RUN
-from spandet.weights import FILE
 
 SETTINGS = "pretraining.toml"
 """The settings of a run, in its folder."""

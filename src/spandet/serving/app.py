@@ -25,7 +25,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.serving.admission import Admission
 from spandet.serving.answers import AsciiJSON
 from spandet.serving.batching import Batcher
@@ -33,9 +33,10 @@ from spandet.serving.description import Description
 from spandet.serving.errors import ClientGoneError, ServiceError, too_large, unusable
 from spandet.serving.hosts import AllowedHosts
 from spandet.serving.limits import GuardedRoute
+from spandet.serving.memory_release import Tidied
 from spandet.serving.metrics import CONTENT_TYPE, Metrics
-from spandet.serving.observing import Observed
 from spandet.serving.page_files import page_routes
+from spandet.serving.request_log import Observed
 from spandet.serving.schemas import (
     EntitiesRequest,
     EntitiesResponse,
@@ -47,7 +48,6 @@ from spandet.serving.schemas import (
     with_limits,
 )
 from spandet.serving.settings import ServiceSettings
-from spandet.serving.tidying import Tidied
 from spandet.serving.work import Finding, Tracing
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from spandet.memory import Tidiness
-from spandet.recognizer import Recognizer
+from spandet.inference.memory import Tidiness
+from spandet.inference.recognizer import Recognizer
 from spandet.serving.errors import (
     BrokenTextError,
     QueueFullError,

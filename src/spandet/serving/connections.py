@@ -22,8 +22,8 @@ from spandet.serving.admission import SURPLUS
 from spandet.serving.answers import SAFE_HEADERS
 from spandet.serving.http_parser import StrictParser
 from spandet.serving.metrics import Metrics
-from spandet.serving.observing import Answered
 from spandet.serving.request_ids import REQUEST_ID, new_request_id
+from spandet.serving.request_log import Answered
 from spandet.serving.settings import ServiceSettings
 
 Network = IPv4Network | IPv6Network

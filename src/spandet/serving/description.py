@@ -7,10 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from spandet.catalog import PACK, RUN, Measured, measured
 from spandet.config import read_json
 from spandet.errors import UsageError
-from spandet.recognizer import Recognizer
+from spandet.inference.model_names import PACK, RUN, Measured, measured
+from spandet.inference.recognizer import Recognizer
 from spandet.serving.settings import ServiceSettings
 
 

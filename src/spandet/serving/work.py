@@ -12,10 +12,10 @@ from itertools import chain
 from typing import Any, Protocol
 
 from spandet.encoding.examples import passages
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
+from spandet.inference.tracing import TracedDocument, TracedSentence, trace
 from spandet.text import CharSpan, Document, Entity, Sentence
 from spandet.text.plain import plain_document
-from spandet.tracing import TracedDocument, TracedSentence, trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from spandet.chance import generator
+from spandet.seeding import generator
 
 _BLOCK = 64
 _RANDOM_CENTRE, _RANDOM_SPREAD = 0.5, 1 / 6

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from spandet.chance import generator
-from spandet.padding import Budget, alike
+from spandet.inference.batching import Budget, length_buckets
+from spandet.seeding import generator
 from spandet.training.data import TrainingSentences
 from spandet.training.settings import TrainingSettings
 
@@ -38,7 +38,7 @@ def fill(
 ) -> Iterator[tuple[int, ...]]:
     """Batches of some of the runs."""
     budget = Budget(settings.batch_sentences, settings.batch_pieces)
-    return alike(runs, sentences.sizes, sentences.words, budget)
+    return length_buckets(runs, sentences.sizes, sentences.words, budget)
 
 
 def part_of(batch: Sequence[int], *, process: int, processes: int) -> tuple[int, ...]:

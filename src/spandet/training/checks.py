@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spandet.errors import ConfigError, MismatchError, UsageError
 from spandet.evaluation import evaluate
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.data import Split
 from spandet.training.log import check_board

@@ -12,7 +12,7 @@ from pathlib import Path
 from spandet.encoding import Example
 from spandet.errors import FormatError, UsageError
 from spandet.formats import Corpus, read
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document, WordRow
 
 

@@ -16,7 +16,7 @@ from torch import Generator
 
 from spandet.encoding import EncoderBatch
 from spandet.errors import ConfigError
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.tensors import GoldSpans, moved
 from spandet.training.checkpoint import Learner
 from spandet.training.objective import BatchLoss, Objective, over_processes

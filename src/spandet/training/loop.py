@@ -10,21 +10,21 @@ from time import monotonic
 
 from accelerate.utils import gather_object
 
-from spandet.chance import generator
-from spandet.gold import gold_spans
-from spandet.memory import Tidiness, give_back
-from spandet.recognizer import Recognizer
+from spandet.inference.memory import Tidiness, give_back
+from spandet.inference.recognizer import Recognizer
+from spandet.seeding import generator
 from spandet.text import Document
 from spandet.training.batches import batches, part_of
 from spandet.training.data import TrainingSentences
+from spandet.training.dev_score import judge
 from spandet.training.engine import Engine
 from spandet.training.errors import TrainingError, TrainingInterrupted
 from spandet.training.frozen import FrozenOutputs
+from spandet.training.gold import gold_spans
 from spandet.training.interruption import Interruption
-from spandet.training.judgement import judge
-from spandet.training.keeper import Keeper
 from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen
+from spandet.training.run_folder import Keeper
 from spandet.training.settings import TrainingSettings
 from spandet.training.state import DevScore, EpochRecord, LossSums, RunState
 

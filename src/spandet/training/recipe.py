@@ -13,7 +13,7 @@ from typing import Any
 from spandet.config import override, read_toml
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
-from spandet.recognizer import ModelSettings
+from spandet.inference.recognizer import ModelSettings
 from spandet.training.settings import TrainingSettings
 
 _SECTIONS = (*ModelSettings.model_fields, "training")

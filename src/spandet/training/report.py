@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from spandet.page import page
+from spandet.rendering.html import page
 from spandet.text import Document
 from spandet.training.curves import STYLE, Point, curves
 from spandet.training.log import LOG, read_log

@@ -17,11 +17,13 @@ from accelerate import Accelerator
 from spandet.config import read_json
 from spandet.errors import UsageError
 from spandet.evaluation import evaluate
+from spandet.formats.locking import is_main_process, one_writer
 from spandet.formats.target import Target
-from spandet.locking import is_main_process, one_writer
-from spandet.manifest import CONFIG, MANIFEST, finish_replacing
-from spandet.memory import give_back
-from spandet.recognizer import Recognizer
+from spandet.inference.manifest import CONFIG, MANIFEST, finish_replacing
+from spandet.inference.memory import give_back
+from spandet.inference.recognizer import Recognizer
+from spandet.inference.tuning import tune
+from spandet.inference.weights import FILE as WEIGHTS
 from spandet.text import Document
 from spandet.training.card import CARD, model_card
 from spandet.training.checkpoint import (
@@ -37,16 +39,14 @@ from spandet.training.checks import check_model, check_start
 from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
 from spandet.training.engine import Engine, build_accelerator
 from spandet.training.interruption import Interruption
-from spandet.training.keeper import Keeper, save_model
 from spandet.training.log import Log
 from spandet.training.loop import Loop
 from spandet.training.progress import Screen
 from spandet.training.recipe import Recipe
 from spandet.training.report import REPORT, headline, report_page
+from spandet.training.run_folder import Keeper, save_model
 from spandet.training.state import RunState
 from spandet.training.summary import RUN, Summary
-from spandet.tuning import tune
-from spandet.weights import FILE as WEIGHTS
 
 RECIPE = "recipe.toml"
 

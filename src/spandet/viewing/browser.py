@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from spandet.page import page
+from spandet.rendering.html import page
 from spandet.text import Document
 from spandet.viewing.blocks import blocks
 from spandet.viewing.colors import LabelNumbers

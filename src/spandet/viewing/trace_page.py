@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from rich.cells import cell_len
 
-from spandet.page import page
+from spandet.rendering.html import page
 from spandet.text import Sentence
 from spandet.viewing.case_study import NO_ENTITY, believed, gap, pair, triple, way
 from spandet.viewing.colors import LabelNumbers

@@ -28,7 +28,7 @@ from spandet.benchmarking.parts import profile_of
 from spandet.benchmarking.training_step import TrainingStep
 from spandet.encoding import Encoder
 from spandet.errors import UsageError
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.training.progress import Screen
 from support.benchmark_toys import RECIPE, documents, toy_folder
 

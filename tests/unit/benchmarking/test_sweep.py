@@ -16,7 +16,7 @@ from spandet.encoding import Encoder
 from spandet.errors import ConfigError, UsageError
 from spandet.evaluation import Score, evaluate
 from spandet.formats import read
-from spandet.recognizer import Recognizer
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 from spandet.training.data import Split, load
 from support.benchmark_toys import toy_folder

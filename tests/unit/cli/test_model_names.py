@@ -11,9 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from spandet import write
-from spandet.catalog import find_model
 from spandet.cli import app
-from spandet.exporting.report import ExportReport
+from spandet.inference.model_names import find_model
+from spandet.onnx_export.report import ExportReport
 from spandet.text import CharSpan, Document, Entity
 
 NAME = "bio-en"
@@ -72,7 +72,7 @@ def _spare(monkeypatch: pytest.MonkeyPatch, seen: list[Path]) -> None:
         seen.append(model)
         raise typer.Exit(0)
 
-    monkeypatch.setattr("spandet.exporting.run._run", exported)
+    monkeypatch.setattr("spandet.onnx_export.run._run", exported)
 
     def serve(_: object, listener: Any, *, ready: Callable[[], None], **__: object) -> None:
         ready()

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from spandet import write
 from spandet.cli import app
 from spandet.errors import UsageError
-from spandet.locking import one_writer
+from spandet.formats.locking import one_writer
 from spandet.text import Document
 
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(sys.modules, "spandet.recognizer", None)
+    monkeypatch.setitem(sys.modules, "spandet.inference.recognizer", None)
     monkeypatch.setitem(sys.modules, "ray", None)
     write([Document("text")], tmp_path / "in.jsonl")
     return tmp_path / "in.jsonl"

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from spandet.chance import generator
-from spandet.decoding import DecodingSettings, Found, decode
 from spandet.detectors import DETECTORS, Detector
+from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.seeding import generator
 from spandet.tensors import SpanPredictions, WordFeatures
 
 DIM, LABELS = 16, 4

@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 import torch
 
-from spandet.chance import generator
 from spandet.config import Settings
-from spandet.detectors.locate_and_label import PRESETS, LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label.detector import (
+    PRESETS,
+    LocateAndLabel,
+    LocateAndLabelSettings,
+)
+from spandet.detectors.locate_and_label.matching import Match
 from spandet.layers.span_view import SpanView
+from spandet.seeding import generator
 from spandet.spans.flat import FlatSpans
-from spandet.spans.matching import Match
 from spandet.tensors import GoldSpans, Losses, WordFeatures, total_of
 
 DIM, LABELS = 8, 4

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spandet import streaming, write
+from spandet import write
 from spandet.errors import SpandetError, UsageError
+from spandet.formats.locking import one_writer
+from spandet.inference import batching
 from spandet.integrations.part_folder import PartFolder
 from spandet.integrations.parts import PartDone, make_part
 from spandet.integrations.ray_engine import (
@@ -24,7 +26,6 @@ from spandet.integrations.ray_engine import (
     run_ray,
 )
 from spandet.integrations.shards import Shard, part_name, plan, write_part
-from spandet.locking import one_writer
 from spandet.text import Document
 from support.predicting_toys import Fake
 
@@ -34,7 +35,7 @@ KINDS = ["jsonl", "parquet"]
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Documents for three shards, one of them bad."""
-    monkeypatch.setattr(streaming, "_WINDOW_SENTENCES", 2)
+    monkeypatch.setattr(batching, "_WINDOW_SENTENCES", 2)
     texts = ["one", "two", "three BAD", "four", "five", "six"]
     write([Document(text, id=str(n)) for n, text in enumerate(texts)], tmp_path / "in.jsonl")
     return tmp_path / "in.jsonl"

@@ -13,9 +13,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spandet.errors import ConfigError, UsageError
+from spandet.inference.recognizer import Recognizer
 from spandet.integrations.model_files import packed, unpacked
 from spandet.integrations.spacy_component import ComponentSettings, SpandetComponent
-from spandet.recognizer import Recognizer
 from spandet.text import CharSpan, Document, Entity
 from support.small_models import small_model, small_texts
 
@@ -268,7 +268,7 @@ def test_installing_is_enough_and_loads_no_model() -> None:
     code = (
         "import spacy, sys; nlp = spacy.blank('de');"
         "nlp.add_pipe('spandet', config={'model': 'm'});"
-        "print(nlp.pipe_names, 'spandet.recognizer' in sys.modules)"
+        "print(nlp.pipe_names, 'spandet.inference.recognizer' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['spandet'] False"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from spandet.catalog import listed
 from spandet.errors import UsageError
+from spandet.inference.model_names import listed
+from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.weights import Kept
 from spandet.packing import PackError, PackOptions, pack
 from spandet.packing.run import pieces_in
-from spandet.recognizer import ModelSettings, Recognizer
 from spandet.text import Document
-from spandet.weights import Kept
 from support.small_models import small_documents, small_model
 from support.tiny_bert import save_tiny_bert
 

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spandet.chance import generator
 from spandet.pretraining.blocks import Block
 from spandet.pretraining.masking import Masking
 from spandet.pretraining.settings import PretrainingSettings
+from spandet.seeding import generator
 
 SPECIAL, MASK, SIZE = (0, 1, 2, 3), 3, 50
 

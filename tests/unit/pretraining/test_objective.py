@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spandet.chance import generator
 from spandet.encoding.transformer import Pretrained
 from spandet.pretraining.attention import widen_attention
 from spandet.pretraining.blocks import Block
 from spandet.pretraining.engine import PretrainingEngine
 from spandet.pretraining.objective import MaskedPieces, TextStatistics
 from spandet.pretraining.optimizer import build_layered_optimizer
+from spandet.seeding import generator
 from spandet.training.engine import build_accelerator
 from support.pretraining_toys import tiny_encoder, tiny_settings
 

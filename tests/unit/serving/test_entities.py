@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from spandet.encoding import Example, examples_of
+from spandet.inference.tracing import trace
 from spandet.serving.work import parts_of
 from spandet.text import Document
-from spandet.tracing import trace
 from support.serving_toys import (
     Watched,
     metric,

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from spandet.detectors.locate_and_label.matching import best_gold
 from spandet.spans.coordinates import clamped, legal, to_words
 from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, in_one_list, to_rows
-from spandet.spans.matching import best_gold
 from spandet.spans.overlap import crosses, iou, signed_iou
 from spandet.tensors import GoldSpans
 

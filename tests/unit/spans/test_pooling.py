@@ -2,7 +2,7 @@
 
 import torch
 
-from spandet.chance import generator
+from spandet.seeding import generator
 from spandet.spans.pooling import RangeMean, RowMaximum
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Generator
 
-from spandet.chance import generator
-from spandet.spans.slot_matching import match_slots, overlapped, slot_costs
+from spandet.detectors.boundary_diffusion.slot_matching import match_slots, overlapped, slot_costs
+from spandet.seeding import generator
 from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts
 from spandet.tensors import GoldSpans
 

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from spandet.cli import app
 from spandet.errors import ConfigError, MissingExtraError, SpandetError, UsageError
-from spandet.exporting import export
-from spandet.locking import one_writer
-from spandet.manifest import MANIFEST
+from spandet.formats.locking import one_writer
+from spandet.inference.manifest import MANIFEST
+from spandet.inference.recognizer import Recognizer
+from spandet.onnx_export import export
 from spandet.packing import pack
-from spandet.recognizer import Recognizer
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training import Recipe, train
 from spandet.training.checkpoint import BEFORE, CHECKPOINT
@@ -63,7 +63,7 @@ def moves_of_models(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> li
     def counted(path: Path, target: Path) -> Path:
         if path.parent.name == ".model.part" != Path(target).parent.name:
             if len(moved) == kill_at:
-                patch.setattr("spandet.manifest.shutil.rmtree", lambda *_, **__: None)
+                patch.setattr("spandet.inference.manifest.shutil.rmtree", lambda *_, **__: None)
                 raise Killed
             moved.append(path.name)
         return original(path, target)
@@ -261,7 +261,7 @@ def test_a_run_that_never_wrote_a_checkpoint_is_not_in_the_way(
 ) -> None:
     out = tmp_path / "out"
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("spandet.training.keeper.Keeper.checkpoint", die)
+        patch.setattr("spandet.training.run_folder.Keeper.checkpoint", die)
         run(out)
     assert names(out) == {"recipe.toml", "log.jsonl"}
     run(out)

@@ -10,9 +10,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from spandet.training import train
-from spandet.training.keeper import Keeper
 from spandet.training.log import LOG
 from spandet.training.recipe import Recipe
+from spandet.training.run_folder import Keeper
 from support.training_toys import documents
 
 RECIPE = {

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spandet.errors import MismatchError
-from spandet.page import page
+from spandet.rendering.html import page
 from spandet.text import CharSpan, Document, Entity, WordRow
 from spandet.viewing import comparison_to_html, to_html
 from spandet.viewing.blocks import blocks

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from spandet.page import page
+from spandet.rendering.html import page
 from spandet.viewing.colors import TERMINAL_COLORS, LabelNumbers, Theme, ink, terminal_style, tint
 
 Color = tuple[float, float, float]

@@ -1,0 +1,1 @@
+"""DiffusionNER: entities are denoised out of random spans."""

@@ -1,0 +1,1 @@
+"""Locate and label: seed spans, a filter, boundary regression, labels."""

@@ -1,0 +1,1 @@
+"""Proposer and regressor: one proposal per token, refined with spatially modulated attention."""

@@ -1,0 +1,59 @@
+"""What a proposal means: a label, and a distribution over spans (eqs. 21-22)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from spandet.detectors.proposer_regressor.span_pointer import SpanPointer, SpanScores
+from spandet.layers.exported import Exportable, Part
+from spandet.layers.mlp import mlp
+from spandet.layers.proposals import Proposals
+from spandet.layers.spatial_attention import FLOOR
+from spandet.tensors import WordFeatures, at_least_single
+
+
+@dataclass(frozen=True)
+class Said:
+    """What proposals say: labels, and how well every span suits them."""
+
+    label_logits: Float[Tensor, "batch span label"]
+    scores: SpanScores
+    mask: Bool[Tensor, "batch span"]
+
+
+class EntityHead(Exportable):
+    """Makes every proposal say its label and its span; the latter among the encoder's words."""
+
+    def __init__(
+        self, *, dim: int, labels: int, tied: bool, max_width: int | None, floor: float = FLOOR
+    ) -> None:
+        super().__init__()
+        self.label_change = mlp(dim, labels)
+        self.pointer = SpanPointer(dim=dim, tied=tied, max_width=max_width, floor=floor)
+
+    def forward(self, state: Proposals, words: WordFeatures) -> Said:
+        """Eqs. 21-22 before their softmax."""
+        queries = state.queries
+        logits, starts, ends, cross, centre = self.say(
+            queries, state.soft_spans, state.label_logits, words.features
+        )
+        lengths = words.lengths[:, None].expand(queries.shape[:2])
+        scores = SpanScores(starts, ends, cross, centre, lengths, self.pointer.max_width)
+        return Said(logits, scores, state.mask)
+
+    def parts(self) -> Iterable[Part]:
+        """It is one."""
+        return [Part(method="say")]
+
+    def say(
+        self,
+        queries: Float[Tensor, "batch span dim"],
+        soft_spans: Float[Tensor, "batch span 2"],
+        label_logits: Float[Tensor, "batch span label"],
+        words: Float[Tensor, "batch word dim"],
+    ) -> tuple[Tensor, ...]:
+        """The logits of labels, and the tensors of `SpanScores` in order."""
+        logits = at_least_single(label_logits + self.label_change(queries))  # eq. 21
+        return logits, *self.pointer.score(queries, soft_spans, words)

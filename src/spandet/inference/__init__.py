@@ -1,0 +1,1 @@
+"""Models at work: from documents to documents with entities."""

@@ -1,0 +1,147 @@
+"""Documents through a recognizer, window by window; one that cannot be predicted stays alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from spandet.errors import FormatError, SpandetError, UsageError
+from spandet.inference.batching import windows
+from spandet.text import Document
+
+Predict = Callable[[Sequence[Document]], Iterable[Document]]
+_OF_ONE_DOCUMENT = (FormatError, UsageError, ValueError)
+"""What may be wrong with one document (spans and sentences raise ValueError). Everything else,
+such as a missing package, ends the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A document that could not be predicted."""
+
+    document: Document
+    problem: str
+    """Names the document."""
+    is_usage: bool = False
+    """Is it a UsageError?"""
+
+    @property
+    def error(self) -> SpandetError:
+        """The problem, to raise or to list."""
+        return UsageError(self.problem) if self.is_usage else FormatError(self.problem)
+
+
+Entry = Document | Skipped
+"""What becomes of a document of the input."""
+
+
+def predicted_windows(
+    documents: Iterable[Document],
+    predict: Predict,
+    *,
+    skip_bad: bool,
+    done: int = 0,
+    where: str = "the input",
+) -> Iterator[list[Entry]]:
+    """Windows of documents with their entities, in order and without gaps.
+
+    Args:
+        documents: What to predict.
+        predict: Finds the entities of one window.
+        skip_bad: Yield a document that cannot be predicted as `Skipped`.
+        done: How many documents of the input came before these.
+        where: What messages call the input.
+
+    Raises:
+        FormatError: a document cannot be predicted, and `skip_bad` is not set; names it.
+        UsageError: the same, and it is not its data that is wrong.
+    """
+    reading = _Reading(documents, done, where, skip_bad=skip_bad)
+    for window in windows(reading.documents()):
+        entries = reading.taken(len(window))
+        try:
+            found = list(predict(window))
+        except _OF_ONE_DOCUMENT as error:
+            problems = _problems(window, error, predict)
+            if not problems:  # no document is bad on its own
+                raise
+            good = [d for n, d in enumerate(window) if n not in problems]
+            entries = reading.without(problems, entries)
+            found = list(predict(good))
+        results = iter(found)
+        reading.done += len(entries)
+        yield [entry if isinstance(entry, Skipped) else next(results) for entry in entries]
+    if rest := reading.taken(0):
+        yield list(rest)
+
+
+class _Reading:
+    """Documents that can be split into sentences; the others are kept in their places."""
+
+    def __init__(
+        self, documents: Iterable[Document], done: int, where: str, *, skip_bad: bool
+    ) -> None:
+        self.done = done
+        """Documents of the input before those that were not taken yet."""
+        self._documents = documents
+        self._where = where
+        self._skip_bad = skip_bad
+        self._read: deque[Entry] = deque()
+
+    def documents(self) -> Iterator[Document]:
+        for document in self._documents:
+            try:
+                _ = document.sentences  # which windows are made of
+            except _OF_ONE_DOCUMENT as error:
+                number = self.done + len(self._read) + 1
+                self._read.append(self._skipped(document, number, error))
+            else:
+                self._read.append(document)
+                yield document
+
+    def taken(self, count: int) -> list[Entry]:
+        """The next `count` documents, and the bad ones before, between and after them."""
+        entries: list[Entry] = []
+        while self._read and (count or isinstance(self._read[0], Skipped)):
+            entries.append(self._read.popleft())
+            count -= isinstance(entries[-1], Document)
+        return entries
+
+    def without(self, problems: dict[int, Exception], entries: Sequence[Entry]) -> list[Entry]:
+        """The entries, where some of the documents among them have turned out to be bad."""
+        errors = iter([problems.get(n) for n in range(len(entries))])
+        return [
+            self._skipped(entry, number, error)
+            if isinstance(entry, Document) and (error := next(errors)) is not None
+            else entry
+            for number, entry in enumerate(entries, start=self.done + 1)
+        ]
+
+    def _skipped(self, document: Document, number: int, error: Exception) -> Skipped:
+        name = "" if document.id is None else f" ({document.id})"
+        what = f"document {number}{name} of {self._where}: {error}"
+        skipped = Skipped(document, what, isinstance(error, UsageError))
+        if not self._skip_bad:
+            raise skipped.error from error
+        return skipped
+
+
+def _problems(
+    window: Sequence[Document], error: Exception, predict: Predict, first: int = 0
+) -> dict[int, Exception]:
+    """What is wrong with single documents of a window that cannot be predicted, by number.
+
+    Halves that can be predicted are searched no further.
+    """
+    if len(window) == 1:
+        return {first: error}
+    found: dict[int, Exception] = {}
+    middle = len(window) // 2
+    for half, start in ((window[:middle], first), (window[middle:], first + middle)):
+        try:
+            for _ in predict(half):
+                pass
+        except _OF_ONE_DOCUMENT as other:
+            found |= _problems(half, other, predict, start)
+    return found

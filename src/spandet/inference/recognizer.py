@@ -1,0 +1,404 @@
+"""A recognizer: encoder, detector and decoding under one name, from text to entities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from dataclasses import replace
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from pydantic import SerializeAsAny
+from torch import nn
+
+from spandet.config import Settings, override
+from spandet.detectors import DETECTORS, Detector
+from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
+from spandet.errors import ConfigError, UsageError
+from spandet.inference.batching import BATCH_PIECES, batches, documents_of, windows
+from spandet.inference.decoding import DecodingSettings
+from spandet.inference.device import device_of
+from spandet.inference.linking import Whole, assemble
+from spandet.inference.long_sentences import (
+    LongSentences,
+    Part,
+    by_part,
+    decoding_of,
+    joined,
+    parts_of,
+)
+from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
+from spandet.inference.model_names import find_model, read_config
+from spandet.inference.onnx_parts import Exported, remove_export
+from spandet.inference.tagging import Tagger, tagger_for
+from spandet.inference.weights import load_weights, save_weights
+from spandet.rendering.progress import watched
+from spandet.seeding import generator
+from spandet.tensors import SpanPredictions
+from spandet.text import CharSpan, Document, Entity, WordSpan
+
+Batch = tuple[list[int], SpanPredictions]
+"""Indices of examples that were read together, and the predictions for them."""
+
+
+class ModelSettings(Settings):
+    """Everything that makes a model, apart from its weights and vocabularies."""
+
+    encoder: EncoderSettings
+    detector: SerializeAsAny[Settings]
+    decoding: DecodingSettings = DecodingSettings()
+
+    @property
+    def fragments(self) -> bool:
+        """Does the detector find the fragments of discontinuous entities?"""
+        return bool(getattr(self.detector, "fragments", False))
+
+    def suited_to(self, documents: Iterable[Document]) -> ModelSettings:
+        """The same, without a fragment linker where nothing would teach it.
+
+        So contiguous corpora give the same model, whether fragments are asked for or not.
+        """
+        if not self.fragments or any(map(_has_gaps, documents)):
+            return self
+        detector = self.detector.model_copy(update={"fragments": False})
+        return self.model_copy(update={"detector": detector})
+
+    @classmethod
+    def resolve(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from the sections of a recipe, with the detector's preset filled in."""
+        unknown = sorted(set(values) - set(cls.model_fields))
+        if unknown:
+            raise ConfigError(
+                f"there is no section {unknown[0]}; there are {', '.join(cls.model_fields)}"
+            )
+        for key, value in values.items():
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{key} must be a section, got {value!r:.80}")
+        detector = dict(values.get("detector", {}))
+        name, preset = str(detector.get("name")), detector.pop("preset", None)
+        if name not in DETECTORS:
+            raise ConfigError(
+                f"[detector] name is {name!r}, expected one of {', '.join(DETECTORS)}"
+            )
+        row = DETECTORS[name]
+        if preset is not None and preset not in row.presets:
+            known = " or ".join(row.presets) or f"none, as {name} has no presets"
+            raise ConfigError(f"[detector] preset is {preset!r}, expected {known}")
+        filled = row.presets[preset] if preset else {}
+
+        return cls(
+            encoder=EncoderSettings.build(
+                _with_preset(values.get("encoder", {}), filled.get("encoder", {})), where="encoder"
+            ),
+            detector=row.settings.build(
+                row.settings.filled(filled.get("detector", {}), detector), where="detector"
+            ),
+            decoding=DecodingSettings.build(
+                DecodingSettings.filled(filled.get("decoding", {}), values.get("decoding", {})),
+                where="decoding",
+            ),
+        )
+
+
+def _with_preset(
+    encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The parts that a recipe reads words with, each filled in; a preset never adds a part."""
+    return {
+        part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own
+        for part, own in encoder.items()
+    }
+
+
+class Recognizer:
+    """Finds entities in documents. Reading from it is thread safe."""
+
+    long_sentences = LongSentences()
+    """What is read in windows; another value may be set."""
+    exported: Exported | None = None
+    """The parts that are ONNX graphs, if the model was exported."""
+    tagger: Tagger | None = None
+    """Who gives words their part-of-speech tags, for a model that reads them, where documents have
+    none. Without it, a known tag set is left to spaCy."""
+
+    def __init__(self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...]) -> None:
+        self.settings = settings
+        self.encoder = encoder
+        self.labels = labels
+        """Names of the label ids 1, 2, …; id 0 is "no entity"."""
+        row = DETECTORS[settings.detector.name]  # type: ignore[attr-defined]
+        self.detector: Detector = row.build(
+            settings.detector,
+            dim=encoder.dim,
+            sentence_dim=encoder.sentence_dim,
+            labels=1 + len(labels),
+        )
+        self.decoding = settings.decoding
+        self.seed = 0
+
+    @classmethod
+    def build(cls, settings: ModelSettings, documents: Iterable[Document]) -> Recognizer:
+        """A fresh recognizer for training; labels and vocabularies come from `documents` only."""
+        corpus = list(documents)
+        examples = [example for d in corpus for example in examples_of(d, context_words=0)]
+        vocabulary = Vocabulary.from_examples(examples, settings.encoder)
+        labels = sorted({entity.label for document in corpus for entity in document.entities})
+        settings = settings.suited_to(corpus)
+        return cls(settings, Encoder.build(settings.encoder, vocabulary), tuple(labels))
+
+    def __call__(
+        self,
+        text: str,
+        *,
+        min_score: float | None = None,
+        labels: Iterable[str] | None = None,
+        flat: bool = False,
+    ) -> Document:
+        """The entities of one text; see `predict`."""
+        return next(self.predict([Document(text)], min_score=min_score, labels=labels, flat=flat))
+
+    def predict(
+        self,
+        documents: Iterable[Document | str],
+        *,
+        batch_pieces: int = BATCH_PIECES,
+        min_score: float | None = None,
+        labels: Iterable[str] | None = None,
+        flat: bool = False,
+        progress: bool = False,
+    ) -> Iterator[Document]:
+        """The same documents in order with the entities that were found, as a stream.
+
+        It reads ahead by a bounded number of sentences, and holds no more than these.
+
+        Args:
+            documents: What to read, documents or texts; entities that they have are replaced.
+            batch_pieces: How much to encode at once; a GPU likes more.
+            min_score: Only entities surer than this; as tuned, unless given.
+            labels: Only entities with these labels; all, unless given. The others are found first
+                and then left out.
+            flat: No two entities overlap: of those that do, the surer one stays.
+            progress: Show on stderr how it goes.
+
+        Raises:
+            UsageError: an argument cannot be used, or the model needs tags that nobody knows.
+        """
+        if batch_pieces < 1:
+            raise UsageError(f"batch_pieces must be at least 1, not {batch_pieces}")
+        decoding, wanted = self.surer(min_score), self._wanted(labels)
+        if flat:
+            decoding = decoding.model_copy(update={"flat": True})
+        found = (
+            _with_entities(document, entities)
+            for window in windows(documents_of(documents))
+            for document, entities in self._found(window, decoding, wanted, batch_pieces)
+        )
+        if not progress:
+            return found
+        total = len(documents) if isinstance(documents, Sized) else None
+        return watched(found, "predicting", total=total)
+
+    def surer(self, min_score: float | None) -> DecodingSettings:
+        """How to decode if entities must be so sure; None: as tuned."""
+        if min_score is None:
+            return self.decoding
+        if not 0 <= min_score <= 1:
+            raise UsageError(f"min_score must be between 0 and 1, not {min_score}")
+        return self.decoding.model_copy(update={"threshold": min_score})
+
+    def _wanted(self, labels: Iterable[str] | None) -> frozenset[str]:
+        if isinstance(labels, str):
+            raise UsageError(f"labels must be a list of labels, such as [{labels!r}]")
+        wanted = self.labels if labels is None else tuple(labels)
+        for label in wanted:
+            if label not in self.labels:
+                known = ", ".join(self.labels)
+                raise UsageError(f"the model does not know the label {label!r}; it knows {known}")
+        return frozenset(wanted)
+
+    def _found(
+        self,
+        window: Sequence[Document],
+        decoding: DecodingSettings,
+        wanted: Set[str],
+        batch_pieces: int,
+    ) -> Iterator[tuple[Document, list[list[Entity[WordSpan]]]]]:
+        """Each document with the entities of its sentences."""
+        parts = self.parts(window)
+        read = self.predictions([part.example for part in parts], batch_pieces=batch_pieces)
+        sentences = iter(self.decoded(parts, read, decoding))
+        for document in window:
+            rows = islice(sentences, len(document.sentences))
+            yield document, [[e for e in entities if e.label in wanted] for entities in rows]
+
+    def parts(self, documents: Iterable[Document]) -> list[Part]:
+        """What is read of documents: their sentences with tags, long ones in windows.
+
+        Raises:
+            UsageError: the model needs tags that nobody knows.
+        """
+        examples = self.tagged([e for d in documents for e in self.examples_of(d)])
+        return parts_of(examples, self.long_sentences, self.encoder.context_words)
+
+    def decoded(
+        self, parts: Sequence[Part], batches: Iterable[Batch], decoding: DecodingSettings
+    ) -> Iterable[list[Entity[WordSpan]]]:
+        """The entities of each sentence, from the predictions for its parts."""
+        own = decoding_of(parts, decoding)
+        found = by_part(parts, ((chosen, self.entities(one, own)) for chosen, one in batches))
+        return joined(parts, found, may_cross=decoding.crossing == "keep", flat=decoding.flat)
+
+    def predictions(
+        self,
+        examples: Sequence[Example],
+        *,
+        batch_pieces: int = BATCH_PIECES,
+        keep_all: bool = False,
+    ) -> Iterator[Batch]:
+        """What the detector believes of each batch of examples, with their indices."""
+        self.encoder.eval()
+        self.detector.eval()
+        runs, sizes = self.encoder.together(examples), self.encoder.sizes(examples)
+        words = [len(example.words) for example in examples]
+        for chosen in batches(runs, sizes, words, batch_pieces):
+            batch = [examples[index] for index in chosen]
+            yield list(chosen), self.detect(batch, keep_all=keep_all)
+
+    @torch.inference_mode()
+    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
+        """What the detector believes of one batch."""
+        batch = self.encoder.prepare(examples).to(self.device)
+        chance = [generator(self.seed, *example.words) for example in examples]
+        return self.detector.detect(self.encoder(batch), chance, keep_all=keep_all)
+
+    def examples_of(self, document: Document) -> list[Example]:
+        """The document's sentences as the encoder reads them."""
+        return examples_of(
+            document,
+            context_words=self.encoder.context_words,
+            passage_words=self.encoder.passage_words,
+            neighbour_sentences=self.encoder.neighbour_sentences,
+        )
+
+    def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """The same with tags, if the model reads them and there are none.
+
+        Raises:
+            UsageError: nobody can tag them; says what to install, or that there is no tagger.
+        """
+        if not getattr(self.encoder, "needs_tags", False) or not self.encoder.vocabulary.tags:
+            return examples
+        bare = [not example.tags and bool(example.words) for example in examples]
+        if not any(bare):
+            return examples
+        tagger = self.tagger or tagger_for(self.encoder.vocabulary.tags)
+        return [
+            replace(example, tags=tuple(tagger(example.words))) if is_bare else example
+            for example, is_bare in zip(examples, bare, strict=True)
+        ]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.detector.parameters()).device
+
+    def modules(self) -> nn.ModuleDict:
+        """All weights under one roof."""
+        return nn.ModuleDict({"encoder": self.encoder, "detector": self.detector})
+
+    def save_pretrained(self, folder: str | PathLike[str]) -> None:
+        """Write the model: weights, settings, labels, vocabularies, tokenizer, manifest.
+
+        A model that is there already is replaced; other files stay.
+        """
+        place = Path(folder)
+        with replacing_model(place) as draft:
+            self.encoder.save_files(draft)
+            settings = self.settings.model_copy(update={"decoding": self.decoding})
+            config = {PROMISE: True, "labels": self.labels, **settings.model_dump(mode="json")}
+            text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+            (draft / CONFIG).write_text(text, encoding="utf-8")
+            state = self.modules().state_dict()
+            if self.exported is not None:
+                self.exported.save(draft)
+                state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
+            save_weights(state, draft)
+            if self.exported is None:
+                remove_export(place)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | PathLike[str],
+        overrides: Iterable[str] = (),
+        *,
+        device: str | torch.device | None = None,
+    ) -> Recognizer:
+        """The model that `save_pretrained` or a training run wrote.
+
+        Args:
+            name: Its folder, the name of a bundled or local model (see `spandet models`), or its
+                id on the Hugging Face hub ("owner/name").
+            overrides: Settings to change, such as `decoding.threshold=0.3`.
+            device: Where to compute: "cpu" (as without one), "cuda", "cuda:1", "mps", or "auto" for
+                the best that there is.
+
+        Raises:
+            UsageError: there is no such model or device, or the model is damaged, or the overrides
+                do not fit it.
+        """
+        place = find_model(name)
+        target = device_of(device)
+        check_files(place)
+        config, changes = read_config(place), list(overrides)
+        try:
+            settings = ModelSettings.resolve(config.sections)
+        except ConfigError as error:
+            raise UsageError(f"{place / CONFIG} is damaged: {error}") from None
+        if changes:
+            settings = ModelSettings.resolve(override(config.sections, changes))
+        weights = load_weights(place)
+        recognizer = cls(settings, Encoder.from_files(settings.encoder, place), config.labels)
+        recognizer.exported = Exported.load(place, recognizer.modules(), changes)
+        if recognizer.exported is not None:
+            weights |= recognizer.exported.empty_weights
+        try:
+            recognizer.modules().load_state_dict(weights)
+        except RuntimeError as error:
+            reason = "; ".join(line.strip() for line in str(error).split("\n")[1:3])
+            raise UsageError(f"the weights in {place} do not fit its settings: {reason}") from None
+        recognizer.modules().to(target).eval()
+        return recognizer
+
+    def entities(
+        self, predictions: SpanPredictions, decoding: DecodingSettings
+    ) -> Iterator[tuple[int, Entity[WordSpan]]]:
+        """What is decoded, by name: the number of the sentence in its batch, and the entity."""
+        for whole in assemble(predictions, decoding):
+            yield whole.sentence, self.entity(whole)
+
+    def entity(self, whole: Whole) -> Entity[WordSpan]:
+        """The entity by name."""
+        spans = [WordSpan(start, end) for start, end in whole.spans]
+        return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)
+
+
+def _has_gaps(document: Document) -> bool:
+    """Is any entity in pieces, counted in words?"""
+    if not any(entity.fragments for entity in document.entities):
+        return False
+    return any(entity.fragments for own in document.entities_in_words()[0] for entity in own)
+
+
+def _with_entities(document: Document, found: Sequence[Sequence[Entity[WordSpan]]]) -> Document:
+    entities: list[Entity[CharSpan]] = [
+        Entity.from_fragments(map(sentence.chars_of, entity.pieces), entity.label, entity.score)
+        for sentence, own in zip(document.sentences, found, strict=True)
+        for entity in own
+    ]
+    return Document(
+        document.text, tuple(entities), document.id, document.metadata, document.own_sentences
+    )

@@ -1,0 +1,320 @@
+"""The way of an entity: where its span stood after each stage, and why others got lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+
+import torch
+
+from spandet.encoding import Example
+from spandet.inference.decoding import DecodingSettings
+from spandet.inference.linking import LIKELY, assemble
+from spandet.inference.recognizer import Recognizer
+from spandet.tensors import SpanPredictions, Stage
+from spandet.text import Document, Entity, Sentence, WordSpan
+from spandet.viewing.traces import (
+    Candidate,
+    LabelProbs,
+    MissedEntity,
+    Reason,
+    Step,
+    TracedDocument,
+    TracedEntity,
+    TracedSentence,
+)
+
+__all__ = [
+    "Candidate",
+    "MissedEntity",
+    "Reason",
+    "Step",
+    "TracedDocument",
+    "TracedEntity",
+    "TracedSentence",
+    "trace",
+]
+
+_Key = tuple[WordSpan, str]
+_Obstacle = tuple[int | None, Reason, str]
+"""The candidate that came nearest, and what stood in its way."""
+_ALL = {"threshold": 0.0}
+_OPEN = {**_ALL, "flat": False, "crossing": "keep", "nms_decay": 1.0}
+"""Decoding that lets everything pass that is an entity at all."""
+
+
+def trace(
+    recognizer: Recognizer,
+    document: Document,
+    *,
+    gold: bool = False,
+    min_score: float | None = None,
+) -> TracedDocument:
+    """What is found in a document, with the stages that led to each entity.
+
+    Args:
+        recognizer: Who looks for entities; every detector can be traced.
+        document: Where to look.
+        gold: The document's entities are what should be found: say of every entity whether it is
+            right, and of everything missed what came nearest and why it was not taken.
+        min_score: How sure an entity must be, in place of the threshold that was tuned.
+    """
+    by_sentence, misfits = document.entities_in_words()
+    examples = recognizer.tagged(recognizer.examples_of(document))
+    rows = zip(document.sentences, examples, by_sentence, strict=True)
+    decoding = recognizer.surer(min_score)
+    sentences = tuple(
+        _traced(_Beliefs(recognizer, example, decoding), sentence, own if gold else None)
+        for sentence, example, own in rows
+    )
+    return TracedDocument(document, sentences, tuple(misfits) if gold else ())
+
+
+def _traced(
+    beliefs: _Beliefs, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
+) -> TracedSentence:
+    if gold is None:
+        found = (TracedEntity(entity, one, more=more) for entity, one, more in beliefs.found)
+        return TracedSentence(sentence, tuple(found))
+    wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
+    keys = {(entity.pieces, entity.label) for entity in wanted}
+    judged = [
+        TracedEntity(entity, one, right, "" if right else _remark(entity, wanted), more)
+        for entity, one, more in beliefs.found
+        for right in [(entity.pieces, entity.label) in keys]
+    ]
+    hits = {(traced.entity.pieces, traced.entity.label) for traced in judged if traced.right}
+    missed = (
+        _missed(beliefs, entity) for entity in wanted if (entity.pieces, entity.label) not in hits
+    )
+    return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
+
+
+def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
+    """What is wrong with an entity that is not gold."""
+    same = [other.label for other in gold if other.pieces == entity.pieces]
+    if same:
+        return f"right span, wrong type: gold says {' and '.join(same)}"
+    if any(other.label == entity.label and other.span.overlaps(entity.span) for other in gold):
+        return "right type, wrong boundaries"
+    return "nothing like it in gold"
+
+
+def _missed(beliefs: _Beliefs, entity: Entity[WordSpan]) -> MissedEntity:
+    index, reason, why = _obstacle(beliefs, entity)
+    nearest = None if index is None else beliefs.candidate(index)
+    return MissedEntity(entity, nearest, reason, why)
+
+
+def _obstacle(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
+    """The first thing that stood in the way of an entity."""
+    index = beliefs.nearest(entity)
+    if entity.fragments and beliefs.predictions.links is None:
+        return index, Reason.GAP, "it has a gap, and a candidate has none"
+    if entity.label not in beliefs.labels:
+        return index, Reason.UNKNOWN_LABEL, f"the model does not know the label {entity.label}"
+    if entity.fragments:
+        return _obstacle_of_pieces(beliefs, entity)
+    obstacle = _obstacle_of_span(beliefs, entity, beliefs.threshold)
+    return obstacle or (index, Reason.PART, "taken for a part of something else")
+
+
+def _obstacle_of_span(
+    beliefs: _Beliefs, entity: Entity[WordSpan], threshold: float
+) -> _Obstacle | None:
+    """Why no candidate on these words was decoded with this label; None if one was."""
+    index = beliefs.nearest(entity)
+    if index is None:
+        return None, Reason.NO_CANDIDATE, "no candidate overlaps it"
+    fate = beliefs.fate(index, entity.label, threshold)
+    if beliefs.span(index) == entity.span:
+        return None if fate is None else (index, *fate)
+    end = "this one was emitted" if fate is None else f"this one: {fate[1]}"
+    return index, Reason.BOUNDARIES, f"no candidate ended on exactly these words; {end}"
+
+
+def _obstacle_of_pieces(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
+    """Which piece is missing or, if they are all there, why they did not become this entity."""
+    pieces = [Entity(piece, entity.label) for piece in entity.fragments]
+    for piece in pieces:
+        # A piece may be unsure, as long as what it becomes is not.
+        missing = _obstacle_of_span(beliefs, piece, 0.0)
+        if missing is not None:
+            index, reason, why = missing
+            return index, reason, f"its piece “{beliefs.words_of(piece.span)}”: {why}"
+    return beliefs.nearest(pieces[0]), *beliefs.why_not_joined(entity)
+
+
+class _Beliefs:
+    """All candidates of one sentence, and what decoding makes of them."""
+
+    def __init__(
+        self, recognizer: Recognizer, example: Example, decoding: DecodingSettings
+    ) -> None:
+        self.recognizer = recognizer
+        self.decoding = decoding
+        self.labels = recognizer.labels
+        self.words = example.words
+        # In the precision of scores, so that both sides of a comparison are rounded alike.
+        self.threshold = torch.tensor(decoding.threshold).item()
+        # A sentence alone needs no padding, so that all its candidates are real ones.
+        ((_, self.predictions),) = recognizer.predictions([example], keep_all=True)
+        self.kept: list[bool] = self.predictions.mask[0].tolist()
+        self.spans: list[list[int]] = self.predictions.spans[0].tolist()
+        self.probs: list[list[float]] = self.predictions.label_probs[0].tolist()
+
+    @property
+    def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate, tuple[Candidate, ...]]]:
+        """What is emitted, from left to right, with its candidates: the first and the others."""
+        for whole in assemble(self.predictions, self.decoding):
+            first, *more = map(self.candidate, whole.origins)
+            yield self.recognizer.entity(whole), first, tuple(more)
+
+    def words_of(self, span: WordSpan) -> str:
+        """As they are read."""
+        return " ".join(self.words[span.start : span.end])
+
+    def span(self, index: int) -> WordSpan:
+        """Where a candidate ended."""
+        return WordSpan(*self.spans[index])
+
+    def candidate(self, index: int) -> Candidate:
+        """A candidate with its way."""
+        steps = tuple(self._step(stage, index) for stage in self.predictions.trace)
+        return Candidate(self.span(index), self._named(self.probs[index]), steps)
+
+    def nearest(self, entity: Entity[WordSpan]) -> int | None:
+        """The candidate that overlaps an entity most in the end.
+
+        Among equals one that was not dropped, then the one most probable for the entity's label.
+        """
+        number = self._number(entity.label)
+        best, nearest = (0.0, False, 0.0), None
+        for index, kept in enumerate(self.kept):
+            if not kept and not self._is_span(index):
+                continue
+            probability = self.probs[index][number] if number else 0.0
+            rank = (_overlap(self.span(index), entity.span), kept, probability)
+            if rank[0] and rank > best:
+                best, nearest = rank, index
+        return nearest
+
+    def fate(self, index: int, label: str, threshold: float) -> tuple[Reason, str] | None:
+        """Why a candidate is not decoded with this label; None if it is."""
+        probs = self.probs[index]
+        own = self._alone(index)
+        score = self._first_score(index)
+        # Where no stage gave a score, probabilities made the choice, and they say more.
+        if not self.kept[index] and (score or own is not None):
+            return Reason.DROPPED, f"dropped early{score}"
+        against = f"against {probs[self._number(label)]:.2f}"
+        if own is None:
+            why = f"“no entity” was more probable ({probs[0]:.2f} {against})"
+            return Reason.NO_ENTITY, why
+        if own != label:
+            why = f"taken for {own} ({probs[self._number(own)]:.2f} {against})"
+            return Reason.OTHER_LABEL, why
+        return self._decoded_away((self.span(index), label), threshold)
+
+    def _alone(self, index: int) -> str | None:
+        """The label that a candidate would get if there were no other; None for "no entity"."""
+        one = slice(index, index + 1)
+        spans, probs = self.predictions.spans[:, one], self.predictions.label_probs[:, one]
+        only = SpanPredictions(spans, probs, torch.ones_like(self.predictions.mask[:, one]))
+        found = self.recognizer.entities(only, self._decoding(_OPEN))
+        return next((entity.label for _, entity in found), None)
+
+    def _decoded_away(self, key: _Key, threshold: float) -> tuple[Reason, str] | None:
+        """The first rule of decoding that stands in the way."""
+        if key not in self._merged:
+            (other,) = (label for span, label in self._merged if span == key[0])
+            return Reason.SAME_SPAN, f"another candidate on the same words won, as {other}"
+        if self._merged[key] <= threshold:
+            return Reason.THRESHOLD, _below(self._merged[key], threshold)
+        if self._settled.get(key, 0.0) > threshold:
+            return None
+        if self.decoding.flat:
+            return Reason.SUPPRESSED, "nothing may overlap: a surer candidate has some of its words"
+        if key not in self._uncrossed or self._crosses_settled(key[0], threshold):
+            return Reason.CROSSING, "it crosses another candidate"
+        return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
+
+    def _crosses_settled(self, span: WordSpan, threshold: float) -> bool:
+        """Does a span cross one that was decoded, where that is not allowed?"""
+        if self.decoding.crossing == "keep":
+            return False
+        decoded = (other for (other, _), score in self._settled.items() if score > threshold)
+        return any(map(span.crosses, decoded))
+
+    def why_not_joined(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
+        """Why pieces that were all decoded did not become this entity."""
+        key = (entity.pieces, entity.label)
+        for _, whole in self.recognizer.entities(self.predictions, self._decoding(_ALL)):
+            if (whole.pieces, whole.label) == key:
+                return Reason.THRESHOLD, _below(whole.score or 0.0, self.threshold)
+        nearest = [self.nearest(Entity(piece, entity.label)) for piece in entity.fragments]
+        links = self.predictions.links
+        assert links is not None  # noqa: S101 (asked only where there are some)
+        link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
+        if link > LIKELY:
+            return Reason.LINKS, "its pieces were linked with others as well"
+        return Reason.LINKS, f"its pieces were not linked ({link:.2f})"
+
+    @cached_property
+    def _merged(self) -> Mapping[_Key, float]:
+        return self._scores(_OPEN)
+
+    @cached_property
+    def _uncrossed(self) -> Mapping[_Key, float]:
+        return self._scores({**_ALL, "flat": False, "nms_decay": 1.0})
+
+    @cached_property
+    def _settled(self) -> Mapping[_Key, float]:
+        return self._scores(_ALL)
+
+    def _scores(self, changes: Mapping[str, object]) -> Mapping[_Key, float]:
+        """What decoding makes of each span by itself."""
+        spans = replace(self.predictions, links=None)
+        found = self.recognizer.entities(spans, self._decoding(changes))
+        return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
+
+    def _decoding(self, changes: Mapping[str, object]) -> DecodingSettings:
+        return self.decoding.model_copy(update=changes)
+
+    def _is_span(self, index: int) -> bool:
+        """Was a dropped candidate a span to the end? Detectors leave one that was not empty."""
+        start, end = self.spans[index]
+        return start < end
+
+    def _first_score(self, index: int) -> str:
+        """The score that dropped a candidate, if a stage gave one."""
+        for stage in self.predictions.trace:
+            if stage.scores is not None:
+                return f" ({stage.name} score {stage.scores[0, index].item():.2f})"
+        return ""
+
+    def _number(self, label: str) -> int:
+        """The id of a label; 0 for one that the model does not know."""
+        return self.labels.index(label) + 1 if label in self.labels else 0
+
+    def _step(self, stage: Stage, index: int) -> Step:
+        start, end = stage.spans[0, index].tolist()
+        score = None if stage.scores is None else stage.scores[0, index].item()
+        probs = stage.label_probs
+        named = None if probs is None else self._named(probs[0, index].tolist())
+        return Step(stage.name, start, end, score, named)
+
+    def _named(self, probs: Sequence[float]) -> LabelProbs:
+        return dict(zip((None, *self.labels), probs, strict=True))
+
+
+def _below(score: float, threshold: float) -> str:
+    return f"below the threshold ({score:.2f}, needed more than {threshold:.2f})"
+
+
+def _overlap(one: WordSpan, other: WordSpan) -> float:
+    """Shared words among all words of the two."""
+    shared = max(0, min(one.end, other.end) - max(one.start, other.start))
+    return shared / (len(one) + len(other) - shared)

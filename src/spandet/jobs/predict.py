@@ -1,0 +1,275 @@
+"""The job: inputs through a recognizer into an output, in steps that can be repeated exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spandet.errors import SpandetError, UsageError
+from spandet.formats import FORMATS, write
+from spandet.formats.detection import detect_writer
+from spandet.formats.jsonl import record_of
+from spandet.formats.locking import one_writer
+from spandet.formats.overwriting import SPOOL_SUFFIX, refuse_overwriting
+from spandet.formats.records import dump_json
+from spandet.formats.target import STDOUT, Target
+from spandet.inference.bad_documents import Entry, Skipped, predicted_windows
+from spandet.inference.batching import BATCH_PIECES
+from spandet.jobs.inputs import Inputs
+from spandet.jobs.spool import Spool
+from spandet.rendering.progress import watched
+from spandet.text import Document
+
+if TYPE_CHECKING:
+    from spandet.inference.recognizer import Recognizer
+
+
+_KEPT_SKIPS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What decides which entities come out, beside model and inputs."""
+
+    min_score: float | None = None
+    labels: tuple[str, ...] | None = None
+    flat: bool = False
+    """No two entities overlap."""
+    batch_pieces: int = BATCH_PIECES
+    """Scores may differ in their last digits with it, as with the device."""
+    device: str | None = None
+    overrides: tuple[str, ...] = ()
+
+
+def is_stream(output: str) -> bool:
+    """Does the output go somewhere where nothing stays, so that there is no spool?"""
+    final = Path(output)
+    return output == STDOUT or (final.exists() and not final.is_file() and not final.is_dir())
+
+
+@dataclass
+class Job:
+    """Inputs, and where the results go."""
+
+    inputs: Inputs
+    output: str
+    format: str | None
+    choices: Choices
+    _problems: list[SpandetError] = field(default_factory=list, init=False, repr=False)
+    _bad_documents: int = field(default=0, init=False, repr=False)
+    _is_locked: bool = field(default=False, init=False, repr=False)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the output; within such a block, `check` and `run` do not take it again.
+
+        Raises:
+            UsageError: another process writes this output, or it cannot be written.
+        """
+        if self._is_locked or is_stream(self.output):
+            yield
+            return
+        self._check_folder()
+        with one_writer(self.output):
+            self._is_locked = True
+            try:
+                yield
+            finally:
+                self._is_locked = False
+
+    def check(self, *, resume: bool, overwrite: bool) -> None:
+        """Find mistakes before anything is computed.
+
+        Raises:
+            UsageError: the output cannot be written, or would replace an input, or another process
+                writes it, or there is a spool and nobody said what to do with it.
+        """
+        target, name = Target(self.output), self._format
+        if name not in FORMATS or FORMATS[name].write is None:
+            writable = ", ".join(key for key, row in FORMATS.items() if row.write)
+            raise UsageError(f"no format that can be written is called {name!r}: {writable}")
+        if resume and overwrite:
+            raise UsageError("--resume goes on, --overwrite begins anew: give one of them")
+        if resume and is_stream(self.output):
+            raise UsageError(f"--resume needs a file to go on with, not {target.name}")
+        with self.locked():
+            refuse_overwriting(self.inputs.files, self.output)
+            if is_stream(self.output) or resume or overwrite:
+                return
+            if self.spool_path.exists():
+                raise UsageError(
+                    f"{self.spool_path} is from an interrupted run: go on with --resume, or begin "
+                    f"anew with --overwrite"
+                )
+
+    def _check_folder(self) -> None:
+        final = Path(self.output)
+        if final.is_dir() and any(final.iterdir()):
+            raise UsageError(f"{final} is a folder with files: give another name")
+        if not final.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {final}: there is no folder {final.parent}")
+
+    def check_overlaps(self, *, flat: bool) -> None:
+        """Refuse a format that cannot hold entities that overlap, where some may.
+
+        Args:
+            flat: Is the model one whose entities never overlap?
+
+        Raises:
+            UsageError: says which option or format helps.
+        """
+        layers = FORMATS[self._format].layers
+        if layers is None or flat or self.choices.flat:
+            return
+        held = "one entity" if layers == 1 else f"{layers} entities"
+        raise UsageError(
+            f"{self._format} holds {held} per word at most, and the model may find more: give "
+            f"--flat for entities that do not overlap, or write jsonl"
+        )
+
+    @property
+    def _format(self) -> str:
+        return self.format or detect_writer(FORMATS, Target(self.output))
+
+    @property
+    def spool_path(self) -> Path:
+        """Beside the output; beside the file that it leads to, if it is a link."""
+        final = Path(self.output)
+        if final.is_symlink():
+            final = final.resolve()
+        return final.with_name(final.name + SPOOL_SUFFIX)
+
+    @property
+    def skipped(self) -> list[SpandetError]:
+        """The first that were passed over: bad records, then documents that cannot be predicted."""
+        return [*self.inputs.skipped, *self._problems]
+
+    @property
+    def skips(self) -> int:
+        """How many were passed over in all."""
+        return self.inputs.skips + self._bad_documents
+
+    def run(
+        self, recognizer: Recognizer, fingerprint: str, *, resume: bool = False, show: bool = False
+    ) -> None:
+        """Predict everything and write the output, whole or not at all.
+
+        Args:
+            recognizer: Who looks for entities.
+            fingerprint: Of its files: another model must not go on.
+            resume: Go on where an interrupted run stopped; begin where there was none.
+            show: Show how it goes.
+
+        Raises:
+            UsageError: another process writes this output, or the spool cannot be used.
+            FormatError: a bad record or document; what was done before it is in the spool.
+        """
+        self._problems.clear()
+        self._bad_documents = 0
+        self._predicted(recognizer, ())  # a label that it does not know is said at once
+        total = self.inputs.total() if show else None
+        if is_stream(self.output):
+            found = self._entries(recognizer, self.inputs)
+            entries = watched(found, "predicting", total=total) if show else found
+            write(_good(entries), self.output, self.format)
+            return
+        with self.locked(), self._spool(fingerprint, resume=resume) as spool:
+            try:
+                found = self._spooled(recognizer, spool)
+                done = spool.done
+                for _ in watched(found, "predicting", total=total, done=done) if show else found:
+                    pass
+            except (SpandetError, KeyboardInterrupt):
+                if not spool.done:
+                    spool.remove()
+                raise
+            write(_good(spool.entries()), self.output, self.format)
+            spool.remove()
+            Target(self.output).remove_drafts()
+
+    def _spool(self, fingerprint: str, *, resume: bool) -> Spool:
+        goes_on = resume and self.spool_path.exists()
+        open_ = Spool.resume if goes_on else Spool.begin
+        return open_(self.spool_path, self._header(fingerprint))
+
+    def _entries(
+        self, recognizer: Recognizer, documents: Iterable[Document], spool: Spool | None = None
+    ) -> Iterator[Entry]:
+        """What becomes of the documents, one window after another, once it is in the spool."""
+        for window in predicted_windows(
+            documents,
+            partial(self._predicted, recognizer),
+            skip_bad=self.inputs.skip_bad,
+            done=spool.done if spool else 0,
+        ):
+            if spool:
+                spool.add(window)
+            self._count_skipped(window)
+            yield from window
+
+    def _spooled(self, recognizer: Recognizer, spool: Spool) -> Iterator[Entry]:
+        """What becomes of the documents that were not done before."""
+        rest = iter(self.inputs)
+        self._pass_over(rest, spool)
+        yield from self._entries(recognizer, rest, spool)
+
+    def _pass_over(self, documents: Iterator[Document], spool: Spool) -> None:
+        """Take the documents that are done out of the stream."""
+        given = (document for _, document in zip(range(spool.done), documents, strict=False))
+        for number, (one, other) in enumerate(zip_longest(spool.entries(), given), start=1):
+            if one is None or other is None or _content(one) != _content(other):
+                raise UsageError(
+                    f"document {number} of the input is not what it was when {spool.path} was "
+                    f"written: begin anew with --overwrite"
+                )
+            self._count_skipped([one])
+
+    def _count_skipped(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if not isinstance(entry, Skipped):
+                continue
+            if not self.inputs.skip_bad:  # an earlier run passed over it
+                raise entry.error
+            self._bad_documents += 1
+            if len(self._problems) < _KEPT_SKIPS:
+                self._problems.append(entry.error)
+
+    def _predicted(
+        self, recognizer: Recognizer, documents: Iterable[Document]
+    ) -> Iterator[Document]:
+        return recognizer.predict(
+            documents,
+            batch_pieces=self.choices.batch_pieces,
+            min_score=self.choices.min_score,
+            labels=self.choices.labels,
+            flat=self.choices.flat,
+        )
+
+    def _header(self, fingerprint: str) -> dict[str, Any]:
+        try:
+            own = version("spandet")
+        except PackageNotFoundError:  # run from a source tree
+            own = "unknown"
+        return {
+            "spandet": own,
+            "model": fingerprint,
+            "inputs": self.inputs.names,
+            "digests": self.inputs.digests(),
+            **asdict(self.choices),
+        }
+
+
+def _good(entries: Iterable[Entry]) -> Iterator[Document]:
+    return (entry for entry in entries if isinstance(entry, Document))
+
+
+def _content(entry: Entry) -> str:
+    """Everything of a document but its entities."""
+    document = entry.document if isinstance(entry, Skipped) else entry
+    return dump_json(record_of(replace(document, entities=())))

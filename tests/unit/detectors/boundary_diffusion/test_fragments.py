@@ -1,0 +1,55 @@
+"""Boundary diffusion with a linker: what it adds, and that it leaves the rest alone."""
+
+import torch
+
+from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
+from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
+from spandet.inference.decoding import DecodingSettings
+from spandet.inference.linking import Whole, assemble
+from spandet.seeding import generator
+from spandet.tensors import WordFeatures
+from support.sentence_toys import gold_spans, word_features
+
+DIM, LENGTHS = 8, (9, 1, 14)
+LOOSE = DecodingSettings(threshold=0.0, none_weight=0.0, crossing="keep")
+
+
+def detector(*, fragments: bool) -> BoundaryDiffusion:
+    torch.manual_seed(0)
+    settings = BoundaryDiffusionSettings(dim=8, heads=2, dropout=0.0, fragments=fragments)
+    return BoundaryDiffusion(settings, dim=DIM, sentence_dim=DIM, labels=4)
+
+
+def words() -> WordFeatures:
+    return word_features(*LENGTHS, dim=DIM)
+
+
+def chance() -> list[torch.Generator]:
+    return [generator("chance", length) for length in LENGTHS]
+
+
+def found(made: BoundaryDiffusion) -> list[Whole]:
+    with torch.inference_mode():
+        return assemble(made.eval().detect(words(), chance()), LOOSE)
+
+
+def test_a_new_linker_leaves_weights_and_entities_as_they_are() -> None:
+    without, linked = detector(fragments=False), detector(fragments=True)
+    assert linked.links_fragments
+    assert not without.links_fragments
+    theirs = linked.state_dict()
+    for name, weight in without.state_dict().items():
+        assert torch.equal(weight, theirs[name])
+    assert len(found(without)) > 3
+    assert found(linked) == found(without)
+
+
+def test_it_adds_two_losses_and_changes_none() -> None:
+    gold = gold_spans([(0, 2, 1), (4, 5, 1), (6, 8, 2)], [], [(3, 9, 3)])
+    usual = detector(fragments=False)(words(), gold, chance())
+    linked = detector(fragments=True)(words(), gold, chance())
+    assert set(linked) - set(usual) == {"link", "alone"}
+    for name, loss in usual.items():
+        assert torch.equal(loss.total, linked[name].total)
+    # Contiguous sentences teach not to link: two pieces of one label with a gap, and four alone.
+    assert (linked["link"].count, linked["alone"].count) == (1, 4)

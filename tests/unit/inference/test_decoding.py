@@ -1,0 +1,192 @@
+"""Decoding: the worked examples, and that nothing invalid ever comes out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spandet.inference.decoding import DecodingSettings, decode
+from spandet.tensors import SpanPredictions
+
+Candidate = tuple[int, int, int, float]
+"""start, end, label, probability of the label"""
+
+
+def predictions(*sentences: list[Candidate], labels: int = 4) -> SpanPredictions:
+    most = max(len(row) for row in sentences)
+    spans = torch.zeros(len(sentences), most, 2, dtype=torch.long)
+    probs = torch.zeros(len(sentences), most, labels)
+    mask = torch.zeros(len(sentences), most, dtype=torch.bool)
+    for b, row in enumerate(sentences):
+        for i, (start, end, label, score) in enumerate(row):
+            spans[b, i] = torch.tensor([start, end])
+            probs[b, i] = (1 - score) / (labels - 1)
+            probs[b, i, label] = score
+            mask[b, i] = True
+    return SpanPredictions(spans, probs, mask)
+
+
+def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int, int, int, float]]:
+    found = decode(predictions(*sentences), DecodingSettings.build(options, where="decoding"))
+    return [
+        (sentence, start, end, label, round(score, 4))
+        for sentence, (start, end), label, score in zip(
+            found.sentence.tolist(),
+            found.spans.tolist(),
+            found.labels.tolist(),
+            found.scores.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
+    rows: list[Candidate] = [(0, 3, 1, 0.9), (0, 3, 2, 0.8), (0, 3, 2, 0.7), (4, 5, 1, 0.6)]
+    given_ = replace(predictions(rows), type_probs=torch.tensor([[0.5, 0.6, 0.9, 0.3]]))
+
+    def spans(said: SpanPredictions, **options: Any) -> list[tuple[int, int, float]]:
+        found = decode(said, DecodingSettings(**options))
+        scores = [round(score, 4) for score in found.scores.tolist()]
+        return list(zip(found.origin.tolist(), found.labels.tolist(), scores, strict=True))
+
+    assert spans(given_) == [(0, 1, 0.9), (3, 1, 0.6)]
+    assert spans(given_, merge_by="label") == [(2, 2, 0.7), (3, 1, 0.6)]
+    # De-duplication comes first: one that falls below the threshold leaves nobody in its place.
+    assert spans(given_, merge_by="label", threshold=0.75) == []
+    each = spans(given_, merge_by="label", one_label=False)
+    assert each == [(0, 1, 0.9), (2, 2, 0.7), (3, 1, 0.6)]
+    assert spans(predictions(rows), merge_by="label") == spans(predictions(rows))
+
+
+SOFT = {"nms_decay": 0.9, "nms_overlap": 0.6, "threshold": 0.45}
+
+
+def test_soft_nms_weakens_and_keeps() -> None:
+    got = decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.85), (8, 9, 1, 0.8)], **SOFT)
+    assert got == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.765), (0, 8, 9, 1, 0.8)]
+
+
+def test_soft_nms_drops_what_falls_below_the_threshold() -> None:
+    assert decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], **SOFT) == [(0, 0, 5, 1, 0.9)]
+    assert len(decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], threshold=0.45)) == 2
+
+
+def test_the_released_soft_nms_wants_more_overlap_and_keeps_its_first_order() -> None:
+    touching: list[Candidate] = [(0, 5, 1, 0.9), (0, 3, 1, 0.8)]  # an overlap of exactly 0.6
+    assert decoded(touching, **SOFT)[1] == (0, 0, 3, 1, 0.72)
+    assert decoded(touching, nms_rule="released-code", **SOFT)[1] == (0, 0, 3, 1, 0.8)
+    # The first weakens the second, not the third; the second and the third weaken each other.
+    chain: list[Candidate] = [(0, 10, 1, 0.9), (2, 10, 1, 0.85), (4, 12, 1, 0.8)]
+    options = {**SOFT, "nms_overlap": 0.55, "crossing": "keep"}
+    assert [e[-1] for e in decoded(chain, **options)] == [0.9, 0.6885, 0.8]
+    released = decoded(chain, nms_rule="released-code", **options)
+    assert [e[-1] for e in released] == [0.9, 0.765, 0.72]
+
+
+def test_crossing_rules() -> None:
+    pair: list[Candidate] = [(0, 4, 1, 0.99), (2, 6, 1, 0.5)]
+    assert len(decoded(pair, crossing="greedy", threshold=0.4)) == 1
+    assert decoded(pair, crossing="both", threshold=0.4) == []
+    assert len(decoded(pair, crossing="keep", threshold=0.4)) == 2
+
+
+def test_merging_rules() -> None:
+    votes: list[Candidate] = [(0, 2, 1, 0.46), (0, 2, 2, 0.8), (0, 2, 1, 0.45)]
+    assert decoded(votes, merge="max", threshold=0.4) == [(0, 0, 2, 2, 0.8)]
+    assert decoded(votes, merge="sum", threshold=0.4) == [(0, 0, 2, 1, 0.91)]
+    assert decoded(votes, merge="first", threshold=0.4) == [(0, 0, 2, 1, 0.46)]
+    assert decoded(votes, merge="first-votes", threshold=0.4) == [(0, 0, 2, 1, 0.92)]
+
+
+def test_merging_after_soft_nms_lets_every_candidate_suppress() -> None:
+    twice: list[Candidate] = [(0, 5, 1, 0.9), (0, 5, 1, 0.88), (0, 4, 1, 0.8), (0, 4, 2, 0.7)]
+    options = {**SOFT, "merge": "after", "one_label": False}
+    assert decoded(twice, **options) == [
+        (0, 0, 5, 1, 0.9),
+        (0, 0, 4, 1, 0.648),
+        (0, 0, 4, 2, 0.5103),
+    ]
+    assert decoded(twice, **{**options, "one_label": True}) == decoded(twice, **options)[:2]
+    assert decoded(twice, **{**SOFT, "merge": "max"})[1] == (0, 0, 4, 1, 0.72)
+
+
+def test_no_entity_wins_and_empty_batches_work() -> None:
+    assert decoded([(0, 1, 0, 0.9)], [], threshold=0) == []
+    assert decoded([], []) == []
+
+
+def test_the_origin_points_at_the_candidate() -> None:
+    found = decode(predictions([(3, 4, 1, 0.9), (0, 4, 2, 0.8)]), DecodingSettings())
+    assert found.spans.tolist() == [[0, 4], [3, 4]]
+    assert found.origin.tolist() == [1, 0]
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[Candidate]:
+    starts = st.integers(0, 7)
+    item = starts.flatmap(
+        lambda s: st.tuples(
+            st.just(s), st.integers(s + 1, 8), st.integers(0, 3), st.floats(0.3125, 1, width=16)
+        )
+    )
+    return draw(st.lists(item, max_size=9))
+
+
+@given(
+    st.lists(candidates(), min_size=1, max_size=3),
+    st.sampled_from(["max", "sum", "first", "first-votes", "noisy-or", "after"]),
+    st.sampled_from(["keep", "greedy", "both"]),
+    st.sampled_from([0.5, 0.9, 1.0]),
+    st.sampled_from([0.0, 0.35, 0.6]),
+)
+def test_spans_are_unique_known_and_independent_of_the_batch(
+    rows: list[list[Candidate]], merge: str, crossing: str, decay: float, threshold: float
+) -> None:
+    options = {"merge": merge, "crossing": crossing, "nms_decay": decay, "threshold": threshold}
+    together = decoded(*rows, **options)
+    places = [(b, start, end) for b, start, end, _, _ in together]
+    assert len(places) == len(set(places))
+    assert all((s, e, k) in {c[:3] for c in rows[b]} for b, s, e, k, _ in together)
+    assert all(threshold < score <= 1 for *_, score in together if threshold)
+    for b, row in enumerate(rows):
+        alone = [(b, *rest) for _, *rest in decoded(row, **options)]
+        assert alone == [entity for entity in together if entity[0] == b]
+
+
+def test_a_threshold_out_of_range_is_refused() -> None:
+    with pytest.raises(Exception, match=r"\[decoding\] threshold"):
+        decoded([], threshold=2)
+
+
+def test_two_labels_on_one_span() -> None:
+    twice: list[Candidate] = [(0, 2, 1, 0.7), (0, 2, 2, 0.6), (0, 2, 1, 0.5), (1, 2, 3, 0.6)]
+    assert decoded(twice, threshold=0) == [(0, 0, 2, 1, 0.7), (0, 1, 2, 3, 0.6)]
+    assert decoded(twice, threshold=0, one_label=False) == [
+        (0, 0, 2, 1, 0.7),
+        (0, 0, 2, 2, 0.6),
+        (0, 1, 2, 3, 0.6),
+    ]
+
+
+def test_candidates_that_agree_make_each_other_surer() -> None:
+    votes: list[Candidate] = [(0, 2, 1, 0.5), (0, 2, 2, 0.6), (0, 2, 1, 0.4), (3, 4, 1, 1.0)]
+    options = {"threshold": 0, "merge": "noisy-or"}
+    assert decoded(votes, **options) == [(0, 0, 2, 1, 0.7), (0, 3, 4, 1, 1.0)]
+    assert (0, 0, 2, 2, 0.6) in decoded(votes, one_label=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("none_weight", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
+)
+def test_a_label_must_beat_a_share_of_no_entity(none_weight: float, found: list[int]) -> None:
+    spans = torch.tensor([[[0, 1], [1, 2], [2, 3]]])
+    probs = torch.tensor([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]])
+    given_ = SpanPredictions(spans, probs, torch.ones(1, 3, dtype=torch.bool))
+    got = decode(given_, DecodingSettings(threshold=0, none_weight=none_weight))
+    assert [end for _, end in got.spans.tolist()] == found
+    likeliest = probs.argmax(dim=-1)[0]
+    if none_weight == 1:
+        assert got.labels.tolist() == likeliest[likeliest > 0].tolist()

@@ -1,0 +1,126 @@
+"""Names of models: folders first, then what is here, then the hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spandet.errors import UsageError
+from spandet.inference import model_names
+from spandet.inference.model_names import find_model, fingerprint, local_folder, models
+
+
+def make_model(folder: Path, **config: Any) -> Path:
+    folder.mkdir(parents=True)
+    values = {"labels": ["x", "y"], "detector": {"name": "locate-and-label"}, **config}
+    (folder / "config.json").write_text(json.dumps(values))
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(model_names, "_BUNDLED", tmp_path / "bundled")
+    monkeypatch.setenv("SPANDET_MODELS", str(tmp_path / "local"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_comes_before_a_name(shelf: Path) -> None:
+    local = make_model(shelf / "local" / "news")
+    assert find_model("news") == local
+    bundled = make_model(shelf / "bundled" / "news")
+    assert find_model("news") == bundled
+    make_model(shelf / "news")
+    assert find_model("news") == Path("news")
+
+
+def test_models_are_listed_with_what_is_known(shelf: Path) -> None:
+    assert list(models()) == []
+    make_model(shelf / "bundled" / "b")
+    local = make_model(shelf / "local" / "a")
+    (local / "run.json").write_text('{"dev": {"micro": {"f1": 0.5}}}')
+    (shelf / "local" / "stray").mkdir()
+    first, second = models()
+    assert (first.name, first.origin, first.dev_f1) == ("b", "bundled", None)
+    assert (second.name, second.origin, second.dev_f1) == ("a", "local", 0.5)
+    assert second.labels == ("x", "y")
+    assert second.bytes == sum(path.stat().st_size for path in local.iterdir())
+
+
+def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
+    folder = make_model(shelf / "local" / "a")
+    (folder / "run.json").write_text('{"dev": {"micro": {"f1": 0.5}}}')
+    scores = [{"data": "dev", "f1": 0.4}, {"data": "more", "f1": 0.3}]
+    (folder / "pack.json").write_text(json.dumps({"scores": scores}))
+    (found,) = models()
+    assert found.dev_f1 == 0.4
+    assert found.to_json()["measured"] == scores
+    (folder / "pack.json").write_text('{"scores": []}')
+    with pytest.raises(UsageError, match=r"a/pack\.json is damaged: it says no F1"):
+        list(models())
+
+
+def test_a_damaged_model_is_named(shelf: Path) -> None:
+    (make_model(shelf / "local" / "a") / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"a/config\.json is damaged: expected a list of strings"):
+        list(models())
+
+
+def test_a_name_that_is_nowhere_says_what_there_is(shelf: Path) -> None:
+    make_model(shelf / "local" / "news")
+    with pytest.raises(UsageError, match=r"there is no model 'new': .*\(news; local ones are in"):
+        find_model("new")
+
+
+def test_a_mistake_in_a_path_does_not_go_to_the_hub(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_names, "_downloaded", lambda name: pytest.fail(f"asked for {name}"))
+    (shelf / "runs").mkdir()
+    for name in ("runs/mdoel", "./x", "../a/b", "/a/b", "a/b/c", "a\\b"):
+        with pytest.raises(UsageError, match="there is no model"):
+            find_model(name)
+
+
+def test_offline_the_hub_is_an_error_of_one_line(shelf: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"'some/model', and it cannot be fetched .*: \S"
+    ) as raised:
+        find_model("some/model")
+    assert "\n" not in str(raised.value)
+
+
+def test_only_safe_files_are_fetched(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def download(name: str, **options: Any) -> str:
+        asked.update(options, name=name)
+        return str(shelf)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert find_model("some/model") == shelf
+    assert asked["name"] == "some/model"
+    assert not {"*.bin", "*.pt", "*.pkl", "*.py", "*"} & set(asked["allow_patterns"])
+
+
+def test_the_fingerprint_follows_weights_and_settings(shelf: Path) -> None:
+    folder = make_model(shelf / "a")
+    before = fingerprint(folder)
+    (folder / "README.md").write_text("a card")
+    (folder / "run.json").write_text("{}")
+    assert fingerprint(folder) == before
+    assert fingerprint(make_model(shelf / "copy")) == before
+    (folder / "model.safetensors").write_bytes(b"others")
+    assert fingerprint(folder) != before
+
+
+def test_without_the_variable_it_is_the_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPANDET_MODELS", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert local_folder() == Path("/data/spandet/models")

@@ -1,0 +1,202 @@
+"""Linking: cliques against all subsets, and that links change nothing else."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spandet import generate
+from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.linking import Whole, assemble, maximal_cliques
+from spandet.seeding import generator
+from spandet.tensors import Links, SpanPredictions
+from spandet.text import Entity, WordSpan
+from spandet.training.gold import gold_spans
+
+Graph = dict[int, set[int]]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    size = draw(st.integers(0, 8))
+    pairs = list(combinations(range(size), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    graph: Graph = {}
+    for one, other in edges:
+        graph.setdefault(one, set()).add(other)
+        graph.setdefault(other, set()).add(one)
+    return graph
+
+
+def brute_force(graph: Graph) -> set[frozenset[int]]:
+    """All subsets that are cliques, but for those that another one contains."""
+    cliques = [
+        frozenset(some)
+        for size in range(2, len(graph) + 1)
+        for some in combinations(graph, size)
+        if all(other in graph[one] for one, other in combinations(some, 2))
+    ]
+    return {clique for clique in cliques if not any(clique < other for other in cliques)}
+
+
+@given(graphs())
+@settings(max_examples=50)
+def test_cliques_equal_brute_force(graph: Graph) -> None:
+    found = list(maximal_cliques(graph))
+    assert {frozenset(clique) for clique in found} == brute_force(graph)
+    assert len(found) == len(brute_force(graph))
+
+
+def test_a_monstrous_graph_ends_early() -> None:
+    """Twenty groups of three, everybody linked outside of his group: 3^20 cliques."""
+    graph = {i: {j for j in range(60) if i // 3 != j // 3} for i in range(60)}
+    found = list(maximal_cliques(graph))
+    assert 0 < len(found) < 2000
+    assert all(len(clique) == 20 for clique in found)
+    assert found == list(maximal_cliques(graph))
+
+
+SEEDS = st.integers(0, 2**32)
+COUNT = 6
+"""Candidates per sentence."""
+
+
+def beliefs(seed: int, sentences: int = 2) -> SpanPredictions:
+    """Anything, but links only where there is a gap."""
+    chance = generator(seed)
+    shape = (sentences, COUNT)
+    starts = torch.randint(0, 9, shape, generator=chance)
+    ends = starts + torch.randint(1, 4, shape, generator=chance)
+    probs = (3 * torch.randn(*shape, 3, generator=chance)).softmax(dim=-1)
+    together = torch.rand(*shape, COUNT, generator=chance).triu(1)
+    apart = ends[:, :, None] < starts[:, None]
+    links = (together + together.transpose(1, 2)) * (apart | apart.transpose(1, 2))
+    alone, real = torch.rand(2, *shape, generator=chance)
+    spans = torch.stack([starts, ends], dim=-1)
+    return SpanPredictions(spans, probs, real > 0.1, links=Links(links, alone))
+
+
+OPTIONS = st.builds(
+    DecodingSettings,
+    threshold=st.sampled_from([0.0, 0.4, 0.6]),
+    none_weight=st.sampled_from([0.0, 1.0]),
+    crossing=st.sampled_from(["keep", "greedy", "both"]),
+    nms_decay=st.sampled_from([0.5, 1.0]),
+)
+
+
+def found(predictions: SpanPredictions, options: DecodingSettings) -> list[Whole]:
+    result = decode(predictions, options)
+    rows = zip(
+        result.sentence.tolist(),
+        result.spans.tolist(),
+        result.labels.tolist(),
+        result.scores.tolist(),
+        result.origin.tolist(),
+        strict=True,
+    )
+    return [Whole(s, ((a, b),), label, score, (o,)) for s, (a, b), label, score, o in rows]
+
+
+@given(SEEDS, OPTIONS)
+@settings(max_examples=50)
+def test_without_links_entities_are_what_is_decoded(seed: int, options: DecodingSettings) -> None:
+    predictions = beliefs(seed)
+    assert assemble(replace(predictions, links=None), options) == found(predictions, options)
+
+
+@given(SEEDS, OPTIONS)
+@settings(max_examples=50)
+def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSettings) -> None:
+    predictions = beliefs(seed)
+    batch, most = predictions.mask.shape
+    nothing = Links(torch.full((batch, most, most), 0.5), torch.full((batch, most), 0.51))
+    assert assemble(replace(predictions, links=nothing), options) == found(predictions, options)
+
+
+@given(SEEDS, OPTIONS)
+@settings(max_examples=50)
+def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> None:
+    predictions = beliefs(seed)
+    everything = assemble(predictions, options.model_copy(update={"threshold": 0.0}))
+    sure = [whole for whole in everything if whole.score > options.threshold]
+    got = assemble(predictions, options)
+    # 0.4 and 0.6 are no numbers of single precision: what lies in between may go either way.
+    close = {w for w in everything if abs(w.score - options.threshold) < 1e-6}
+    assert set(sure) ^ set(got) <= close
+
+
+@given(SEEDS, OPTIONS)
+@settings(max_examples=50)
+def test_entities_are_cliques_and_those_that_stand_alone(
+    seed: int, options: DecodingSettings
+) -> None:
+    predictions = beliefs(seed)
+    options = options.model_copy(update={"threshold": 0.0})
+    links = predictions.links
+    assert links is not None
+    fragments = found(predictions, options)
+    alone = [w for w in fragments if links.alone[w.sentence, w.origins[0]] > 0.5]
+    scores = {(w.sentence, w.label, w.spans, w.origins): w.score for w in alone}
+    for sentence in range(len(predictions.mask)):
+        own = {w.origins[0]: w for w in fragments if w.sentence == sentence}
+        table = links.together[sentence]
+        graph = {
+            i: {j for j in own if own[j].label == own[i].label and table[i, j] > 0.5} for i in own
+        }
+        for clique in brute_force(graph):
+            parts = sorted((own[i] for i in clique), key=lambda part: part.spans)
+            origins = tuple(part.origins[0] for part in parts)
+            link = torch.stack([table[i, j] for i, j in combinations(origins, 2)]).mean()
+            spans = tuple(part.spans[0] for part in parts)
+            mean = sum(part.score for part in parts) / len(parts)
+            scores[sentence, parts[0].label, spans, origins] = mean * float(link)
+    got = assemble(predictions, options)
+    assert len(got) == len(scores)
+    assert {(w.sentence, w.label, w.spans, w.origins): w.score for w in got} == pytest.approx(
+        scores
+    )
+    for whole in got:
+        assert 0 < whole.score <= 1
+        assert all(a[1] < b[0] for a, b in zip(whole.spans, whole.spans[1:], strict=False))
+
+
+@given(SEEDS, OPTIONS)
+@settings(max_examples=50)
+def test_a_sentence_alone_and_in_a_batch_gives_the_same(
+    seed: int, options: DecodingSettings
+) -> None:
+    predictions = beliefs(seed, sentences=3)
+    together = assemble(predictions, options)
+    assert [whole.sentence for whole in together] == sorted(whole.sentence for whole in together)
+    links = predictions.links
+    assert links is not None
+    for i in range(3):
+        one = slice(i, i + 1)
+        alone = SpanPredictions(
+            predictions.spans[one],
+            predictions.label_probs[one],
+            predictions.mask[one],
+            links=Links(links.together[one], links.alone[one]),
+        )
+        own = [replace(whole, sentence=0) for whole in together if whole.sentence == i]
+        assert assemble(alone, options) == own
+
+
+def test_knowing_the_fragments_is_knowing_the_entities() -> None:
+    """From entities to fragments and back, on generated sentences."""
+    labels = ["symptom", "drug", "procedure"]
+    rows = [row for document in generate(300, domain="clinic") for row in document.rows()]
+    gold = gold_spans(rows, labels, fragments=True)
+    probs = torch.nn.functional.one_hot(gold.labels, 1 + len(labels)).float()
+    sure = SpanPredictions(gold.spans, probs, gold.mask, links=gold.links)
+    got: list[set[Entity[WordSpan]]] = [set() for _ in rows]
+    for whole in assemble(sure, DecodingSettings(crossing="keep")):
+        spans = [WordSpan(start, end) for start, end in whole.spans]
+        assert whole.score == 1
+        got[whole.sentence].add(Entity.from_fragments(spans, labels[whole.label - 1]))
+    assert got == [set(row.entities) for row in rows]
+    assert sum(bool(entity.fragments) for row in rows for entity in row.entities) > 100

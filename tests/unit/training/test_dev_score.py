@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spandet.evaluation import evaluate
+from spandet.inference.decoding import DecodingSettings
+from spandet.text import CharSpan, Document, Entity
+from spandet.training.dev_score import judge
+from support.training_toys import ToyRecognizer, documents
+
+TEXT = "abcdefgh"
+
+
+@st.composite
+def entity_sets(draw: st.DrawFn, *, scored: bool) -> Document:
+    keys = st.tuples(st.integers(0, 3), st.integers(1, 4), st.sampled_from("xy"))
+    scores = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
+    return Document(
+        TEXT,
+        tuple(
+            Entity(CharSpan(start, start + length), label, draw(scores) if scored else None)
+            for start, length, label in sorted(draw(st.sets(keys, max_size=5)))
+        ),
+    )
+
+
+def f1_at(gold: list[Document], found: list[Document], threshold: float) -> float:
+    sure = [
+        replace(d, entities=tuple(e for e in d.entities if (e.score or 0) > threshold))
+        for d in found
+    ]
+    return evaluate(gold, sure, resamples=0).micro.f1
+
+
+@given(
+    st.lists(
+        st.tuples(entity_sets(scored=False), entity_sets(scored=True)), min_size=1, max_size=3
+    ),
+    st.sampled_from([0.0, 0.3, 0.5, 0.8]),
+)
+@settings(max_examples=60)
+def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned: float) -> None:
+    gold, found = [one for one, _ in pairs], [other for _, other in pairs]
+    judged = judge(gold, found, untuned=untuned)
+
+    assert judged.f1 == f1_at(gold, found, judged.threshold)
+    assert judged.f1_untuned == f1_at(gold, found, untuned)
+    every = [f1_at(gold, found, threshold) for threshold in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)]
+    assert judged.f1 == pytest.approx(max(every))
+    fixed = judge(gold, found, untuned=untuned, tune=False)
+    assert (fixed.threshold, fixed.f1) == (untuned, judged.f1_untuned)
+
+
+@pytest.mark.parametrize("crossing", ["keep", "greedy", "both"])
+@pytest.mark.parametrize("decay", [1.0, 0.5])
+def test_a_threshold_only_takes_away(crossing: str, decay: float) -> None:
+    """So one decoding with threshold 0 is enough to judge them all."""
+    torch.manual_seed(3)
+    recognizer = ToyRecognizer(["pair", "thing"])
+    recognizer.decoding = DecodingSettings.build(
+        {"crossing": crossing, "nms_decay": decay, "nms_overlap": 0.3}, where="decoding"
+    )
+    dev = documents(20)
+    everything = list(recognizer.predict(dev, min_score=0.0))
+    for threshold in (0.4, 0.5, 0.6):
+        sure = [[e for e in d.entities if (e.score or 0) > threshold] for d in everything]
+        found = [list(d.entities) for d in recognizer.predict(dev, min_score=threshold)]
+        assert found == sure
+    assert sum(map(len, sure)) < sum(len(d.entities) for d in everything)
+
+
+def test_what_words_cannot_express_is_missed_and_counted() -> None:
+    gap = Entity(CharSpan(0, 5), "x", fragments=(CharSpan(0, 2), CharSpan(4, 5)))
+    gold = [Document(TEXT, (gap, Entity(CharSpan(6, 8), "x")))]
+    found = [Document(TEXT, (Entity(CharSpan(0, 5), "x", 0.2), Entity(CharSpan(6, 8), "x", 0.3)))]
+
+    judged = judge(gold, found, untuned=0.5)
+
+    assert (judged.precision, judged.recall, judged.f1_untuned) == (1.0, 0.5, 0.0)
+    assert judged.threshold == pytest.approx(0.25)

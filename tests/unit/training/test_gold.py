@@ -1,0 +1,88 @@
+"""Gold as tensors: discontinuous entities piece by piece, all others as ever."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spandet.text import Entity, WordRow, WordSpan
+from spandet.training.gold import gold_spans
+
+LABELS = ["x", "y"]
+
+
+def pieces(label: str, *spans: tuple[int, int]) -> Entity[WordSpan]:
+    return Entity.from_fragments([WordSpan(*span) for span in spans], label)
+
+
+def entities(*, gaps: bool) -> st.SearchStrategy[Entity[WordSpan]]:
+    borders = st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted)
+    spans = borders.map(lambda b: list(zip(b[::2], b[1::2], strict=False)))
+    label = st.sampled_from([*LABELS, "unknown"])
+    return st.builds(lambda own, name: pieces(name, *(own if gaps else own[:1])), spans, label)
+
+
+def rows(*, gaps: bool) -> st.SearchStrategy[list[WordRow]]:
+    row = st.lists(entities(gaps=gaps), max_size=5).map(lambda own: WordRow(["w"] * 12, own))
+    return st.lists(row, max_size=3)
+
+
+@given(rows(gaps=False))
+def test_contiguous_entities_are_the_same_with_fragments_or_without(found: list[WordRow]) -> None:
+    usual, linked = gold_spans(found, LABELS), gold_spans(found, LABELS, fragments=True)
+    assert usual.links is None
+    assert linked.links is not None
+    assert torch.equal(usual.spans, linked.spans)
+    assert torch.equal(usual.labels, linked.labels)
+    assert torch.equal(usual.mask, linked.mask)
+    assert linked.links.together.sum() == 0
+    assert torch.equal(linked.links.alone, linked.mask.float())
+
+
+@given(rows(gaps=True))
+def test_pieces_of_one_entity_belong_together_and_no_others(found: list[WordRow]) -> None:
+    gold = gold_spans(found, LABELS, fragments=True)
+    assert gold.links is not None
+    assert torch.equal(gold.links.together, gold.links.together.transpose(1, 2))
+    for i, row in enumerate(found):
+        known = [entity for entity in row.entities if entity.label in LABELS]
+        items = [
+            (WordSpan(start, end), LABELS[label - 1])
+            for (start, end), label in zip(
+                gold.spans[i, gold.mask[i]].tolist(),
+                gold.labels[i, gold.mask[i]].tolist(),
+                strict=True,
+            )
+        ]
+        assert set(items) == {(piece, e.label) for e in known for piece in e.pieces}
+        for a, (one, label) in enumerate(items):
+            whole = any(e.pieces == (one,) and e.label == label for e in known)
+            assert gold.links.alone[i, a] == whole
+            for b, (other, same) in enumerate(items):
+                linked = one != other and any(
+                    e.label == label == same and {one, other} <= set(e.fragments) for e in known
+                )
+                assert gold.links.together[i, a, b] == linked
+
+
+def test_an_entity_that_is_given_twice_is_not_linked_to_itself() -> None:
+    whole = pieces("x", (0, 1))
+    gold = gold_spans(
+        [WordRow(["w"] * 3, [whole, whole, pieces("x", (0, 1), (2, 3))])], LABELS, fragments=True
+    )
+    assert gold.links is not None
+    assert gold.links.together.tolist() == [[[0, 0, 1], [0, 0, 1], [1, 1, 0]]]
+
+
+def test_a_shared_piece_is_there_once() -> None:
+    row = WordRow(
+        ["left", "and", "right", "knee", "pain"],
+        [pieces("x", (0, 1), (3, 5)), pieces("x", (2, 5)), pieces("y", (0, 1), (3, 5))],
+    )
+    gold = gold_spans([row], LABELS, fragments=True)
+    assert gold.spans.tolist() == [[[2, 5], [0, 1], [3, 5], [0, 1], [3, 5]]]
+    assert gold.labels.tolist() == [[1, 1, 1, 2, 2]]
+    assert gold.links is not None
+    assert gold.links.alone.tolist() == [[1, 0, 0, 0, 0]]
+    assert gold.links.together[0].nonzero().tolist() == [[1, 2], [2, 1], [3, 4], [4, 3]]
