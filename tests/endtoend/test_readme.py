@@ -25,6 +25,17 @@ def run(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
+def test_the_first_picture_is_what_the_bundled_model_finds(tmp_path: Path) -> None:
+    block = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)[0]
+    commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    shown = "".join(line for line in block.splitlines(True) if not line.startswith("$ "))
+    script = "\n".join(commands).replace("spandet ", f"{sys.executable} -m spandet ")
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == shown.strip()
+
+
 def test_the_first_five_minutes(tmp_path: Path) -> None:
     (tmp_path / "recipes").symlink_to(PROJECT / "recipes")
     wanted = commands("Five minutes")
