@@ -239,7 +239,7 @@ def _sentences(doc: Doc) -> Iterator[Sentence]:
     if doc.has_annotation("SENT_START"):
         yield from sentences_of(doc)
         return
-    from spandet.text.sentence_breaks import sentence_starts  # noqa: PLC0415 (slow to load)
+    from spandet.text.segmentation import sentence_starts  # noqa: PLC0415 (slow to load)
 
     for whole in sentences_of(doc):  # one, or none without words
         borders = [*sentence_starts(doc.text, whole.words, whole.starts), len(whole)]
