@@ -20,6 +20,7 @@ from spandet.cli.models import models_command
 from spandet.cli.pack import pack_command
 from spandet.cli.predict import predict_command
 from spandet.cli.pretrain import pretrain_command
+from spandet.cli.select import select_command
 from spandet.cli.serve import serve_command
 from spandet.cli.stats import stats_command
 from spandet.cli.terminal import show_error
@@ -60,6 +61,7 @@ app.command("stats")(stats_command)
 app.command("view")(view_command)
 app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
+app.command("select")(select_command)
 app.command("pretrain")(pretrain_command)
 app.command("train")(train_command)
 app.command("export")(export_command)
