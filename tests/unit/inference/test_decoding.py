@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.decoding import DecodingSettings, apart, decode
 from spandet.tensors import SpanPredictions
 
 Candidate = tuple[int, int, int, float]
@@ -190,3 +190,72 @@ def test_a_label_must_beat_a_share_of_no_entity(none_weight: float, found: list[
     likeliest = probs.argmax(dim=-1)[0]
     if none_weight == 1:
         assert got.labels.tolist() == likeliest[likeliest > 0].tolist()
+
+
+def test_a_score_at_the_threshold_is_not_above_it() -> None:
+    assert decoded([(0, 1, 1, 0.5), (2, 3, 1, 0.75)]) == [(0, 2, 3, 1, 0.75)]
+    assert decoded([(0, 1, 1, 0.75)], threshold=0.75) == []
+    # Nor does a label win over "no entity" that is only as likely.
+    even = SpanPredictions(
+        torch.tensor([[[0, 1]]]), torch.tensor([[[0.5, 0.5]]]), torch.ones(1, 1, dtype=torch.bool)
+    )
+    assert len(decode(even, DecodingSettings(threshold=0.0)).spans) == 0
+
+
+def test_without_settings_crossings_are_settled_and_nothing_else_is_weakened() -> None:
+    nested: list[Candidate] = [(0, 5, 1, 0.9), (0, 4, 1, 0.85), (1, 5, 2, 0.8)]
+    assert decoded(nested) == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.85)]
+    kept = decoded(nested, crossing="keep")
+    assert kept == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.85), (0, 1, 5, 2, 0.8)]
+    assert DecodingSettings(flat=True, nms_decay=0.5, threshold=0.4).settled_later == (
+        DecodingSettings(flat=False, nms_decay=1.0, threshold=0.4, crossing="keep")
+    )
+
+
+@pytest.mark.parametrize("merge", ["max", "sum", "first", "first-votes", "noisy-or", "after"])
+def test_of_many_equal_candidates_on_one_span_the_first_is_kept(merge: str) -> None:
+    # More than 16: fewer are sorted in a stable way, whatever is asked for.
+    rows: list[Candidate] = [(2, 4, 1 + number % 3, 0.75) for number in range(39)]
+    found = decode(predictions(rows), DecodingSettings(merge=merge))  # type: ignore[arg-type]
+    assert found.origin.tolist() == [0]
+
+
+def test_many_candidates_are_in_reading_order_and_equals_as_they_came() -> None:
+    # Outer before inner, and none suppresses another: every label stands for itself.
+    places = [(start, end) for start in range(6) for end in range(6, start, -1)]
+    rows: list[Candidate] = [(*place, label, 0.75) for label in (2, 1) for place in places[::-1]]
+    found = decode(predictions(rows), DecodingSettings(crossing="keep", one_label=False))
+    assert [tuple(span) for span in found.spans.tolist()] == [p for p in places for _ in range(2)]
+    assert found.labels.tolist() == [2, 1] * len(places)
+
+
+def test_what_weak_candidates_cross_is_dropped_only_where_both_go() -> None:
+    rows: list[Candidate] = [(0, 4, 1, 0.75), (2, 6, 1, 0.45)]
+    for crossing, left in (("keep", 1), ("greedy", 1), ("both", 0)):
+        assert len(decoded(rows, crossing=crossing)) == left
+    assert len(decoded(rows, crossing="both", flat=True)) == 1
+
+
+def test_flat_entities_are_chosen_by_the_score_that_is_told() -> None:
+    # Two votes of 0.8 are told as 1, which is not more than the 1 of what begins earlier.
+    votes: list[Candidate] = [(0, 3, 1, 1.0), (2, 4, 2, 0.8), (2, 4, 2, 0.8), (5, 6, 1, 0.6)]
+    found = decoded(votes, merge="sum", flat=True)
+    assert found == [(0, 0, 3, 1, 1.0), (0, 5, 6, 1, 0.6)]
+
+
+def kept_apart(*items: tuple[float, list[tuple[int, int]]]) -> list[int]:
+    """The numbers of the items that `apart` keeps."""
+    numbered = list(enumerate(items))
+    kept = apart(numbered, spans=lambda item: item[1][1], score=lambda item: item[1][0])
+    return [number for number, _ in kept]
+
+
+def test_entities_of_fragments_are_apart_if_no_word_is_in_two() -> None:
+    # The second lies in the first one's gap; the third shares one word with the first.
+    gap = (0.9, [(0, 2), (4, 6)])
+    assert kept_apart(gap, (0.5, [(2, 4)]), (0.8, [(5, 7)])) == [0, 1]
+    assert kept_apart((0.5, [(2, 4)]), (0.6, [(3, 5)]), (0.6, [(0, 3)])) == [2, 1]
+    assert kept_apart((0.5, [(1, 2)]), (0.5, [(1, 4)])) == [1]  # the longer of equals
+    assert kept_apart((0.5, [(1, 2), (3, 4)]), (0.5, [(1, 2), (6, 7)])) == [1]
+    assert kept_apart((0.5, [(3, 9)]), (0.5, [(2, 4)])) == [1]  # the earlier of equals
+    assert kept_apart() == []

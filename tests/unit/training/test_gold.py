@@ -86,3 +86,26 @@ def test_a_shared_piece_is_there_once() -> None:
     assert gold.links is not None
     assert gold.links.alone.tolist() == [[1, 0, 0, 0, 0]]
     assert gold.links.together[0].nonzero().tolist() == [[1, 2], [2, 1], [3, 4], [4, 3]]
+
+
+def test_padding_is_the_first_word_without_a_label() -> None:
+    found = [WordRow(["w"] * 4, [pieces("y", (1, 3)), pieces("x", (3, 4))]), WordRow(["w"], [])]
+    for fragments in (False, True):
+        gold = gold_spans(found, LABELS, fragments=fragments)
+        assert gold.spans.tolist() == [[[1, 3], [3, 4]], [[0, 1], [0, 1]]]
+        assert gold.labels.tolist() == [[2, 1], [0, 0]]
+        assert gold.mask.tolist() == [[True, True], [False, False]]
+        assert gold.counts.tolist() == [2, 0]
+
+
+def test_without_fragments_an_entity_reaches_over_its_gap() -> None:
+    gold = gold_spans([WordRow(["w"] * 6, [pieces("x", (0, 1), (4, 6))])], LABELS)
+    assert (gold.spans.tolist(), gold.links) == ([[[0, 6]]], None)
+
+
+def test_no_sentences_and_no_entities() -> None:
+    for rows_, shape in (([], (0, 0, 2)), ([WordRow(["w"], [])] * 2, (2, 0, 2))):
+        gold = gold_spans(rows_, LABELS, fragments=True)
+        assert gold.spans.shape == shape
+        assert gold.links is not None
+        assert gold.links.together.shape == (shape[0], 0, 0)
