@@ -233,3 +233,8 @@ def test_percentiles_and_shares_by_hand() -> None:
     assert middle(np.arange(201.0)) == Interval(5.0, 195.0)
     none = intervals(Counter({(0, 0, 0): 2}), resamples=3, seed=0)
     assert none == dict.fromkeys(("precision", "recall", "f1"), Interval(0.0, 0.0))
+
+
+def test_a_table_without_rows_has_its_head() -> None:
+    empty = Table(title="Bars", columns=("", "n", "F1"), rows=(), bar=2)
+    assert lines(empty) == ["Title", "", "Bars", "        n      F1"]
