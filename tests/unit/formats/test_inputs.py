@@ -20,7 +20,7 @@ from spandet.formats import read
 LINE = '{"text": "Zoe ran"}\n'
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)])
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".tsv", ".conll", ".v4_gold_conll"])
 def test_an_empty_file_of_lines_is_an_empty_corpus(
     tmp_path: Path, suffix: str, content: bytes
