@@ -33,10 +33,8 @@ def test_random_pairs_are_normal_around_the_middle_of_the_sentence() -> None:
         assert own.std(dim=0).tolist() == pytest.approx([spread] * 2, rel=0.1)
         assert abs(torch.corrcoef(own.T)[0, 1].item()) < 0.1  # two numbers, not one twice
         assert torch.equal(values[1, :, 1:], torch.full_like(values[1, :, 1:], mean))  # padding
-    assert (
-        abs(torch.corrcoef(torch.stack([slots.random[0].ravel(), slots.noise[0].ravel()]))[0, 1])
-        < 0.1
-    )
+    both = torch.stack([slots.random[0].ravel(), slots.noise[0].ravel()])
+    assert abs(torch.corrcoef(both)[0, 1].item()) < 0.1
 
 
 def test_the_noise_of_prediction_is_normal_in_both_numbers() -> None:
