@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 import torch
 
+from spandet.detectors.boundary_diffusion.diffusion import (
+    NoiseLevels,
+    denoised,
+    gains,
+    low_discrepancy,
+    noise_levels,
+)
 from spandet.seeding import generator
 from spandet.spans.assignment import assign_batch, by_sentence, nearest
 from spandet.spans.coordinates import Divisor, State, clamped, legal, to_latents, to_spans
-from spandet.detectors.boundary_diffusion.diffusion import NoiseLevels, denoised, gains, low_discrepancy, noise_levels
 from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, to_rows
 from spandet.spans.overlap import iou, overlaps, signed_iou
 from spandet.spans.pooling import RangeMaximum, RangeMean

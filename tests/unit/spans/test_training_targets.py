@@ -4,11 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from spandet.detectors.boundary_diffusion.slot_matching import overlapped
+from spandet.detectors.locate_and_label.matching import Match, best_gold, pairwise_iou
+from spandet.detectors.locate_and_label.sampling import (
+    any_by_sentence,
+    best_seeds,
+    draw,
+    first_labels,
+)
 from spandet.seeding import generator
 from spandet.spans.flat import FlatSpans
-from spandet.detectors.locate_and_label.matching import Match, best_gold, pairwise_iou
-from spandet.detectors.locate_and_label.sampling import any_by_sentence, best_seeds, draw, first_labels
-from spandet.detectors.boundary_diffusion.slot_matching import overlapped
 from spandet.tensors import GoldSpans
 
 # Two sentences: in the first, two entities share a span; the second has padding only.
