@@ -66,7 +66,7 @@ class Case:
     seed: str
 
     @property
-    def chance(self) -> list[torch.Generator]:
+    def rngs(self) -> list[torch.Generator]:
         return [generator(self.seed, "chance")]
 
     @property
@@ -85,12 +85,12 @@ class Case:
 
     def loss(self) -> Tensor:
         gold = gold_spans([(e.left, e.right + 1, e.kind) for e in self.entities])
-        return total_of(self.detector(self.features, gold, self.chance))
+        return total_of(self.detector(self.features, gold, self.rngs))
 
     def loss_of_the_paper(self) -> float:
         """Algorithm 1 with the random numbers of `loss`, for each of the K spans on average."""
         gold = gold_spans([(e.left, e.right + 1, e.kind) for e in self.entities])
-        slots = self.detector._slots(self.features, gold, self.chance)
+        slots = self.detector._slots(self.features, gold, self.rngs)
         order = [self.entities[i] for i in slots.origin[0, 0].tolist() if i >= 0]
         shares = [(a, b) for a, b in slots.random[0, 0, len(order) :].double().tolist()]
         printed = self.detector.settings.pointer_loss == "likelihood"
@@ -118,12 +118,12 @@ def case(sentence: str, *, seed: int = 0, **changes: Any) -> Case:
         sentence_dim=DIM,
         labels=LABELS,
     )
-    luck = generator("paper", sentence, seed)
+    rng = generator("paper", sentence, seed)
     with torch.no_grad():
         for parameter in made.double().parameters():
-            parameter.normal_(std=0.5, generator=luck)
+            parameter.normal_(std=0.5, generator=rng)
     length, entities = SENTENCES[sentence]
-    words = torch.randn(length, DIM, generator=luck, dtype=torch.double)
+    words = torch.randn(length, DIM, generator=rng, dtype=torch.double)
     return Case(made.eval(), chosen.decoding, words, entities, f"{sentence} {seed}")
 
 
@@ -197,8 +197,8 @@ def test_the_table_of_levels_is_eq_3_of_the_schedule(schedule: Schedule, timeste
 
 def test_eq_3_is_the_chain_of_eqs_1_and_2() -> None:
     betas = paper.cosine_variances(12)
-    left, luck = paper.signal_left(betas), np.random.default_rng(0)
-    start = luck.normal(size=(4, 2))
+    left, rng = paper.signal_left(betas), np.random.default_rng(0)
+    start = rng.normal(size=(4, 2))
     silent = [np.zeros((4, 2))] * 12
     np.testing.assert_allclose(
         paper.forward_chain(start, betas, silent), math.sqrt(left[-1]) * start, rtol=1e-12
@@ -217,13 +217,13 @@ def at(left: float) -> NoiseLevels:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noising_and_denoising_are_eqs_4_6_and_7(seed: int) -> None:
-    luck = np.random.default_rng(seed)
-    clean, noise = luck.normal(size=(2, 6, 2))
-    before, now = sorted(luck.uniform(0.01, 0.99, size=2), reverse=True)
+    rng = np.random.default_rng(seed)
+    clean, noise = rng.normal(size=(2, 6, 2))
+    before, now = sorted(rng.uniform(0.01, 0.99, size=2), reverse=True)
     x = paper.noisy_spans(clean, now, noise)
     got = noise_added(torch.from_numpy(clean), torch.from_numpy(noise), at(now))
     np.testing.assert_allclose(got.numpy(), x, atol=CLOSE)
-    guess = luck.normal(size=(6, 2))
+    guess = rng.normal(size=(6, 2))
     wanted = paper.refined(guess, paper.predicted_noise(x, guess, now), before)
     step = ddim_step(got, torch.from_numpy(guess), at(now), at(before))
     np.testing.assert_allclose(step.numpy(), wanted, atol=CLOSE)
@@ -255,7 +255,7 @@ def test_boundaries_go_into_noise_space_and_back_as_the_paper_says(length: int) 
 def test_repetition_duplicates_entities_equally_often(sentence: str) -> None:
     own = case(sentence, expansion="repeat")
     gold = gold_spans([(e.left, e.right + 1, e.kind) for e in own.entities])
-    slots = own.detector._slots(own.features, gold, own.chance)
+    slots = own.detector._slots(own.features, gold, own.rngs)
     wanted = paper.expanded_by_repetition(own.entities, SLOTS)
     got = [own.entities[i] for i in slots.origin[0, 0].tolist()]
     assert sorted(Counter(got).values()) == sorted(Counter(wanted).values())
@@ -348,10 +348,10 @@ def test_gradients_are_those_of_the_paper() -> None:
     own = case("nested", seed=1)
     own.words.requires_grad_()
     own.loss().backward()
-    luck = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     tensors = {"words": own.words, **dict(own.detector.named_parameters())}
     for name, tensor in tensors.items():
-        index = int(luck.integers(tensor.numel()))
+        index = int(rng.integers(tensor.numel()))
         assert tensor.grad is not None, name
         got = tensor.grad.flatten()[index].item()
         assert got == pytest.approx(differences(own, tensor, index), rel=1e-5, abs=1e-7), name
@@ -362,7 +362,7 @@ def test_gradients_are_those_of_the_paper() -> None:
 
 def steps_of(own: Case) -> Iterator[tuple[paper.Predicted, Tensor]]:
     """What the transcription and the trace say at each step."""
-    start = KeyedNoise(own.chance).at(0, [SLOTS])[0].double().numpy()
+    start = KeyedNoise(own.rngs).at(0, [SLOTS])[0].double().numpy()
     history = paper.generated(
         network(own.detector),
         own.words.numpy(),
@@ -372,7 +372,7 @@ def steps_of(own: Case) -> Iterator[tuple[paper.Predicted, Tensor]]:
         scale=own.scale,
     )
     with torch.no_grad():
-        found = own.detector.detect(own.features, own.chance)
+        found = own.detector.detect(own.features, own.rngs)
     for predicted, stage in zip(history, found.trace[1:], strict=True):
         yield predicted, stage.spans[0].long()
 
@@ -398,7 +398,7 @@ def test_entities_are_those_of_algorithm_2(phi: float) -> None:
         own = case(sentence, seed=seed)
         *_, (predicted, _) = steps_of(own)
         with torch.no_grad():
-            found = own.detector.detect(own.features, own.chance)
+            found = own.detector.detect(own.features, own.rngs)
         chosen = decode(found, own.decoding.model_copy(update={"threshold": phi / 3}))
         got = entities_of(chosen)
         assert got == paper.inferred(predicted, phi)
@@ -410,10 +410,10 @@ def test_entities_are_those_of_algorithm_2(phi: float) -> None:
 @pytest.mark.parametrize("phi", [1.5, 2.0, 2.5])
 def test_de_duplication_and_filter_are_those_of_section_4_3(phi: float) -> None:
     decoding = case("nested").decoding.model_copy(update={"threshold": phi / 3})
-    by_score, luck = 0, np.random.default_rng(0)
+    by_score, rng = 0, np.random.default_rng(0)
     for _ in range(30):  # few words and many candidates: some have the same boundaries
-        left, right = luck.uniform(0.2, 1, size=(2, 8, 2))
-        kinds = np.array([paper.softmax(row) for row in luck.normal(size=(8, LABELS), scale=3)])
+        left, right = rng.uniform(0.2, 1, size=(2, 8, 2))
+        kinds = np.array([paper.softmax(row) for row in rng.normal(size=(8, LABELS), scale=3)])
         predicted = paper.Predicted(left, right, kinds)
         spans = torch.from_numpy(np.stack([left.argmax(1), right.argmax(1) + 1], axis=1))[None]
         types = torch.from_numpy(kinds)[None]
@@ -435,7 +435,7 @@ def test_probabilities_at_the_end_are_those_of_the_paper() -> None:
     own = case("nested")
     *_, (predicted, _) = steps_of(own)
     with torch.no_grad():
-        found = own.detector.detect(own.features, own.chance)
+        found = own.detector.detect(own.features, own.rngs)
     wanted = paper.candidates(predicted)
     assert found.type_probs is not None
     for k, one in enumerate(wanted):
@@ -449,9 +449,9 @@ def test_probabilities_at_the_end_are_those_of_the_paper() -> None:
 
 
 def test_no_entity_weighs_as_much_as_all_entities_of_the_batch() -> None:
-    luck = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for batch in range(1, 6):
-        labels = torch.randint(0, 3, (batch * SLOTS,), generator=luck)
+        labels = torch.randint(0, 3, (batch * SLOTS,), generator=rng)
         sentence = torch.arange(batch).repeat_interleave(SLOTS)
         matched = sum(label > 0 for label in labels.tolist())
         nil = matched / (len(labels) - matched) if 0 < matched < len(labels) else 1.0

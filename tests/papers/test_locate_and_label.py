@@ -91,7 +91,7 @@ def batch_of(sentences: list[tuple[int, list[Entity]]]) -> tuple[WordFeatures, G
     return words, gold
 
 
-def chance(count: int) -> list[torch.Generator]:
+def rngs(count: int) -> list[torch.Generator]:
     return [generator("draw", number) for number in range(count)]
 
 
@@ -116,7 +116,7 @@ def sampled(
     made: LocateAndLabel, words: WordFeatures, gold: GoldSpans
 ) -> list[list[tuple[Span, bool, Entity | None]]]:
     """Of each sentence the seeds that are trained on, whether positive, and their entities."""
-    sample = made._sample(words, gold, chance(len(words.mask)))
+    sample = made._sample(words, gold, rngs(len(words.mask)))
     rows: list[list[tuple[Span, bool, Entity | None]]] = [[] for _ in words.mask]
     matched = zip(inclusive(sample.match.spans), sample.match.labels.tolist(), strict=True)
     entities = [(*span, label) if label else None for span, label in matched]
@@ -153,7 +153,7 @@ def test_states_of_all_seeds(changes: dict[str, Any]) -> None:
     made, settings = fast_model(**changes), plain_settings()
     words, _ = batch_of(SENTENCES)
     model = plain_model(made)
-    got = made.detect(words, chance(len(SENTENCES)), keep_all=True)
+    got = made.detect(words, rngs(len(SENTENCES)), keep_all=True)
     located, regressed = got.trace
     assert located.scores is not None
     for row, (n, _) in enumerate(SENTENCES):
@@ -176,7 +176,7 @@ def test_states_of_all_seeds(changes: dict[str, Any]) -> None:
 def test_losses(changes: dict[str, Any], corpus: list[tuple[int, list[Entity]]]) -> None:
     made, settings = fast_model(**changes), plain_settings(**changes)
     words, gold = batch_of(corpus)
-    losses = made(words, gold, chance(len(corpus)))
+    losses = made(words, gold, rngs(len(corpus)))
     got = {name: loss.mean.item() for name, loss in losses.items()}
     parts = np.array(
         [
@@ -209,7 +209,7 @@ def test_gradients_agree_with_finite_differences(number: int) -> None:
     (row,) = sampled(made, words, gold)
     examples = [(b, entity) for b, _, entity in row]
     words = replace(words, features=words.features.requires_grad_())
-    total_of(made(words, gold, chance(1))).backward()
+    total_of(made(words, gold, rngs(1))).backward()
     gradient = words.features.grad
     assert gradient is not None
     (h,) = _vectors(words)
@@ -267,7 +267,7 @@ def test_entities_of_sentences(changes: dict[str, Any]) -> None:
     made, settings = fast_model(**changes), replace(plain_settings(), delta=0.3)
     words, _ = batch_of(SENTENCES)
     decoding = preset()[1].model_copy(update={"threshold": 0.3})
-    got = _decoded(made.detect(words, chance(len(SENTENCES))), decoding)
+    got = _decoded(made.detect(words, rngs(len(SENTENCES))), decoding)
     model = plain_model(made)
     wanted = [
         paper.entities_of(paper.proposals(model, h, settings), settings) for h in _vectors(words)

@@ -130,6 +130,6 @@ def gold(*sentences: list[Item]) -> GoldSpans:
     return gold_spans(*sentences)
 
 
-def chance(*lengths: int) -> list[torch.Generator]:
+def rngs(*lengths: int) -> list[torch.Generator]:
     """The generator of each sentence."""
     return [generator("chance", length) for length in lengths]

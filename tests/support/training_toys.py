@@ -97,7 +97,7 @@ class ToyEncoder(nn.Module):
 
 
 class ToyDetector(Detector):
-    """Every span of up to three words, by its first and last word; chance drops some of them."""
+    """Every span of up to three words, by its first and last word; some are dropped at random."""
 
     def __init__(self, dim: int, labels: int) -> None:
         super().__init__()
@@ -115,11 +115,11 @@ class ToyDetector(Detector):
         logits = self.head(torch.cat([first, last], dim=-1)) + self.length(lengths(spans) - 1)
         return spans.repeat(len(mask), 1, 1), logits, mask
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         spans, logits, mask = self.scored(words)
         same = (spans[:, :, None] == gold.spans[:, None]).all(dim=-1) & gold.mask[:, None]
         target = (same * gold.labels[:, None]).sum(dim=-1)
-        drawn = torch.stack([torch.rand(WORDS, LONGEST, generator=one) for one in chance])
+        drawn = torch.stack([torch.rand(WORDS, LONGEST, generator=rng) for rng in rngs])
         drawn = drawn[:, spans[0, :, 0], lengths(spans[0]) - 1]  # whatever the padding
         entity = mask & (target > 0)
         other = mask & (target == 0) & (drawn < 0.7)
@@ -132,7 +132,7 @@ class ToyDetector(Detector):
         }
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         spans, logits, mask = self.scored(words)
         return SpanPredictions(spans, logits.softmax(dim=-1), mask)

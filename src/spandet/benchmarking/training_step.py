@@ -72,8 +72,8 @@ class TrainingStep:
             recognizer.labels,
             fragments=recognizer.detector.links_fragments,
         )
-        chance = [generator(self._settings.seed, "sentence", 0, number) for number in batch]
-        return engine.loss(prepared, gold, chance, counted=True, ending=False)
+        rngs = [generator(self._settings.seed, "sentence", 0, number) for number in batch]
+        return engine.loss(prepared, gold, rngs, counted=True, ending=False)
 
     def learn(self, loss: BatchLoss) -> None:
         """The second half."""

@@ -66,8 +66,8 @@ class Variant(Recognizer):
         key = id(self.encoder), tuple(examples)
         if key not in self._encoded:
             self._encoded[key] = self.encode(examples)
-        chance = [generator(self.seed, *example.words) for example in examples]
-        return self.detector.detect(self._encoded[key], chance, keep_all=keep_all)
+        rngs = [generator(self.seed, *example.words) for example in examples]
+        return self.detector.detect(self._encoded[key], rngs, keep_all=keep_all)
 
     @torch.inference_mode()
     def encode(self, examples: Sequence[Example]) -> WordFeatures:

@@ -21,25 +21,25 @@ class Detector(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Train: how wrong are we on these sentences?
 
         Args:
             words: The encoded sentences.
             gold: Their entities.
-            chance: One generator per sentence, so that a sentence meets the same chance alone, in
-                any batch and on any process.
+            rngs: One random generator per sentence, so that a sentence gets the same random
+                numbers alone, in any batch and on any process.
         """
 
     @abstractmethod
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """Predict: which spans, with which labels?
 
         Args:
             words: The encoded sentences.
-            chance: One generator per sentence.
+            rngs: One random generator per sentence.
             keep_all: Carry the candidates that are dropped on the way to the end as well, with
                 their mask False: decoding gives the same, and a tracer can look at them.
         """

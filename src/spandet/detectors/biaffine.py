@@ -66,19 +66,19 @@ class Biaffine(Detector):
         # Label by label, the weights of the last word's vector, and a constant.
         self.weights = nn.Linear(settings.dim, labels * (settings.dim + 1))
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Cross-entropy: a sum over all spans, counted per word."""
-        del chance  # nothing here is random
+        del rngs  # nothing here is random
         spans, logits = self._scored(words)
         targets = smoothed_labels(spans, gold, logits.shape[1], self.settings.smoothing)
         wrong = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
         return {"label": Loss.over(wrong, words.mask.sum())}
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """All spans that some label is likely enough for."""
-        del chance
+        del rngs
         spans, logits = self._scored(words)
         probs = logits.softmax(dim=-1)
         kept = probs[:, 1:].amax(dim=-1) > self.settings.emission * probs[:, 0]

@@ -75,9 +75,9 @@ class SpanJury(Detector):
         self.first_labels = nn.Linear(own, labels)
         self.rounds = nn.ModuleList(_round(settings, labels) for _ in range(settings.rounds))
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Nominate entities, and name nominees; entities are among them, come what may."""
-        del chance  # nothing here is random
+        del rngs  # nothing here is random
         settings, words = self.settings, words.with_room()
         scores: ProposalScores = self.nominate(words)
         mask = self._mask(words)
@@ -97,10 +97,10 @@ class SpanJury(Detector):
         }
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """Every nominee, with what the last round takes it for."""
-        del chance, keep_all  # nothing here is random, and nothing is dropped
+        del rngs, keep_all  # nothing here is random, and nothing is dropped
         words = words.with_room()
         mask = self._mask(words)
         spans, scores = self.nominate(words).best(mask.shape[1])

@@ -271,8 +271,8 @@ class Recognizer:
     def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
         """What the detector believes of one batch."""
         batch = self.encoder.prepare(examples).to(self.device)
-        chance = [generator(self.seed, *example.words) for example in examples]
-        return self.detector.detect(self.encoder(batch), chance, keep_all=keep_all)
+        rngs = [generator(self.seed, *example.words) for example in examples]
+        return self.detector.detect(self.encoder(batch), rngs, keep_all=keep_all)
 
     def examples_of(self, document: Document) -> list[Example]:
         """The document's sentences as the encoder reads them."""

@@ -1,7 +1,7 @@
 """Slots: the points of noise space that a diffusion detector starts from.
 
-All chance comes from one generator per sentence, and is drawn in shapes that depend on the sentence
-alone: a sentence meets the same noise by itself, in any batch and in any order.
+All random numbers come from one generator per sentence, in shapes that depend on the sentence
+alone: a sentence gets the same noise by itself, in any batch and in any order.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def slot_counts(
 
 
 def draw_slots(
-    chance: Sequence[Generator],
+    rngs: Sequence[Generator],
     counts: Sequence[int],
     golds: Sequence[int],
     *,
@@ -61,7 +61,7 @@ def draw_slots(
     """Slots for training: the expansion of N entities to K slots (section 4.1), levels and noise.
 
     Args:
-        chance: One generator per sentence.
+        rngs: One generator per sentence.
         counts: Slots of each sentence.
         golds: Entities of each sentence.
         draws: How often every sentence is noised.
@@ -74,15 +74,15 @@ def draw_slots(
     fill = torch.full_like(origin, -1)
     random, noise = (torch.zeros(len(counts), draws, most, 2) for _ in range(2))
     level = torch.zeros(len(counts), draws, dtype=torch.long)
-    for row, (own, slots, gold) in enumerate(zip(chance, counts, golds, strict=True)):
-        luck = torch.rand(draws, generator=own)
-        level[row] = ((torch.arange(draws) + luck) / draws * levels).long().clamp(max=levels - 1)
+    for row, (rng, slots, gold) in enumerate(zip(rngs, counts, golds, strict=True)):
+        jitter = torch.rand(draws, generator=rng)
+        level[row] = ((torch.arange(draws) + jitter) / draws * levels).long().clamp(max=levels - 1)
         made = _copies(gold, slots, copies)
-        order = torch.rand(draws, max(gold, 1), generator=own).argsort(dim=1)
+        order = torch.rand(draws, max(gold, 1), generator=rng).argsort(dim=1)
         origin[row, :, :made] = order[:, torch.arange(made) % max(gold, 1)]
         fill[row, :, made:slots] = torch.arange(slots - made)
-        random[row, :, :slots] = torch.randn(draws, slots, 2, generator=own)
-        noise[row, :, :slots] = torch.randn(draws, slots, 2, generator=own)
+        random[row, :, :slots] = torch.randn(draws, slots, 2, generator=rng)
+        noise[row, :, :slots] = torch.randn(draws, slots, 2, generator=rng)
     random = _RANDOM_CENTRE + _RANDOM_SPREAD * random
     return Slots(origin, fill, random, noise, level, slot_mask(counts))
 
@@ -103,17 +103,17 @@ def slot_mask(counts: Sequence[int]) -> Bool[Tensor, "batch span"]:
 class KeyedNoise:
     """Gaussian noise for prediction, by sentence, step and slot: more slots only add to it."""
 
-    def __init__(self, chance: Sequence[Generator]) -> None:
-        self._keys = [int(torch.randint(_KEYS, (), generator=own)) for own in chance]
+    def __init__(self, rngs: Sequence[Generator]) -> None:
+        self._keys = [int(torch.randint(_KEYS, (), generator=rng)) for rng in rngs]
 
     def at(self, step: int, counts: Sequence[int]) -> Float[Tensor, "batch span 2"]:
         """The noise of one step for so many slots of each sentence."""
         most = max([1, *counts])
         noise = torch.zeros(len(counts), most, 2)
         for row, (key, count) in enumerate(zip(self._keys, counts, strict=True)):
-            own = generator(key, "step", step)
+            rng = generator(key, "step", step)
             # Whole blocks, because torch draws few numbers in another way than many.
-            blocks = [torch.randn(_BLOCK, 2, generator=own) for _ in range(0, count, _BLOCK)]
+            blocks = [torch.randn(_BLOCK, 2, generator=rng) for _ in range(0, count, _BLOCK)]
             if blocks:
                 noise[row, :count] = torch.cat(blocks)[:count]
         return noise

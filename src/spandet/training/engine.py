@@ -94,14 +94,14 @@ class Engine:
         self,
         batch: EncoderBatch,
         gold: GoldSpans,
-        chance: Sequence[Generator],
+        rngs: Sequence[Generator],
         *,
         counted: bool,
         ending: bool,
     ) -> BatchLoss:
         """The loss of this process's part, divided by the counts of all processes."""
         device = self.device
-        losses = self._objective(batch.to(device), moved(gold, device), chance)
+        losses = self._objective(batch.to(device), moved(gold, device), rngs)
         return over_processes(losses, self._accelerator, counted=counted, ending=ending)
 
     def backward(self, loss: BatchLoss, *, share: float) -> None:

@@ -138,9 +138,9 @@ class Loop:
             fragments=self.recognizer.detector.links_fragments,
         )
         keys = (self.settings.seed, "sentence", self.state.epoch)
-        chance = [generator(*keys, i) for i in chosen]
+        rngs = [generator(*keys, i) for i in chosen]
         ending = self.interruption.signal > 0
-        return engine.loss(prepared, gold, chance, counted=bool(own), ending=ending)
+        return engine.loss(prepared, gold, rngs, counted=bool(own), ending=ending)
 
     def _look(self, plan: Sequence[tuple[int, ...]]) -> None:
         """How good is it by now? Only the log hears of it: epochs decide what is kept."""

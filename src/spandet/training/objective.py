@@ -24,10 +24,10 @@ class Objective(nn.Module):
         self.detector = detector
 
     def forward(
-        self, batch: EncoderBatch, gold: GoldSpans, chance: Sequence[Generator]
+        self, batch: EncoderBatch, gold: GoldSpans, rngs: Sequence[Generator]
     ) -> dict[str, Loss]:
         """The parts of the loss, in full precision; every batch has all of them."""
-        losses = self.detector(self.encoder(batch), gold, chance)
+        losses = self.detector(self.encoder(batch), gold, rngs)
         return {name: Loss(loss.total.float(), loss.count.float()) for name, loss in losses.items()}
 
 

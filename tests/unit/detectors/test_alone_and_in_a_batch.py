@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spandet.detectors import Detector
-from support.detector_variants import Variant, chance, gold, variants, words
+from support.detector_variants import Variant, gold, rngs, variants, words
 from support.sentence_toys import Item
 
 SENTENCES: dict[int, list[Item]] = {
@@ -27,7 +27,7 @@ def losses(made: Detector, *lengths: int, width: int = 0) -> Parts:
     items.spans[~items.mask] = torch.tensor([0, min(2, width)])
     items.labels[~items.mask] = 3
     with torch.no_grad():
-        found = made(words(*lengths, width=width), items, chance(*lengths))
+        found = made(words(*lengths, width=width), items, rngs(*lengths))
     return {name: (loss.total.item(), loss.count.item()) for name, loss in found.items()}
 
 

@@ -19,7 +19,7 @@ from spandet.spans.coordinates import State
 from spandet.spans.flat import enumerate_spans
 from spandet.spans.pooling import RangeMean
 from spandet.tensors import SpanPredictions, WordFeatures
-from support.detector_variants import DIM, LABELS, Variant, chance, gold, variants, words
+from support.detector_variants import DIM, LABELS, Variant, gold, rngs, variants, words
 
 LENGTH = 264
 """More words than bfloat16 can count: 257 is the first number that it does not have."""
@@ -90,8 +90,8 @@ def test_no_position_is_rounded(variant: Variant) -> None:
     made, given = variant.build(), short(words(LENGTH))
     for context in modes(made):
         with context, ExactIntegers(), torch.no_grad():  # type: ignore[no-untyped-call]
-            losses = made(given, gold(ITEMS), chance(LENGTH))
-            made.detect(given, chance(LENGTH))
+            losses = made(given, gold(ITEMS), rngs(LENGTH))
+            made.detect(given, rngs(LENGTH))
         assert all(torch.isfinite(loss.total) for loss in losses.values())
         assert all(loss.count.dtype == torch.float32 for loss in losses.values())
 
@@ -113,10 +113,10 @@ def test_where_nothing_is_learnt_nothing_moves(variant: Variant) -> None:
     length = 300 if slow else 1000
     made, given = neutral(variant.build()), words(length)
     with torch.no_grad():
-        exact = places(made.detect(given, chance(length)))
+        exact = places(made.detect(given, rngs(length)))
     for context in modes(made):
         with context, torch.no_grad():
-            got = places(made.detect(short(given), chance(length)))
+            got = places(made.detect(short(given), rngs(length)))
         for ours, wanted in zip(got, exact, strict=True):
             torch.testing.assert_close(ours, wanted, rtol=0, atol=0)  # types too
 

@@ -37,13 +37,13 @@ def sentences() -> WordFeatures:
     return WordFeatures(features, mask, features.sum(dim=1))
 
 
-def chance() -> Sequence[Generator]:
+def rngs() -> Sequence[Generator]:
     return [generator("chance", number) for number in LENGTHS]
 
 
 def detected(made: Detector, *, keep_all: bool) -> SpanPredictions:
     with torch.inference_mode():
-        return made.detect(sentences(), chance(), keep_all=keep_all)
+        return made.detect(sentences(), rngs(), keep_all=keep_all)
 
 
 def shown(found: Found) -> list[list[object]]:

@@ -45,12 +45,12 @@ def gold(*sentences: list[tuple[int, int, int]]) -> GoldSpans:
     return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)
 
 
-def chance(count: int) -> list[torch.Generator]:
+def rngs(count: int) -> list[torch.Generator]:
     return [generator("chance", index) for index in range(count)]
 
 
 def sampled(made: LocateAndLabel, length: int, *items: tuple[int, int, int]) -> dict[Any, Any]:
-    sample = made._sample(words(length), gold(list(items)), chance(1))
+    sample = made._sample(words(length), gold(list(items)), rngs(1))
     targets = sample.match.spans - sample.seeds.spans
     rows = zip(sample.seeds.spans.tolist(), sample.positive.tolist(), targets.tolist(), strict=True)
     return {tuple(span): (positive, tuple(target)) for span, positive, target in rows}
@@ -82,7 +82,7 @@ def test_a_span_with_two_labels_is_injected_once_with_its_first(name: str) -> No
     truth = gold([(2, 6, 1), (3, 4, 2), (2, 6, 3), (4, 7, 3)], [(2, 6, 3), (2, 6, 1)])
 
     def injected(**changes: Any) -> list[tuple[int, list[int], int]]:
-        sample = detector(**preset, **changes)._sample(words(9, 9), truth, chance(2))
+        sample = detector(**preset, **changes)._sample(words(9, 9), truth, rngs(2))
         longer = sample.seeds.ends - sample.seeds.starts > 1
         chosen = (sample.seeds.sentence, sample.seeds.spans, sample.match.labels)
         return list(zip(*(values[longer].tolist() for values in chosen), strict=True))
@@ -135,7 +135,7 @@ def test_focal_loss_of_the_filter(positive: bool, loss: float) -> None:
     logits = torch.tensor([0.9]).logit()
     match = Match(torch.tensor([float(positive)]), torch.tensor([[0, 1]]), torch.tensor([1]))
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[0, 1]]))
-    sample = type(made._sample(words(1), gold([]), chance(1)))(
+    sample = type(made._sample(words(1), gold([]), rngs(1)))(
         seeds, match, torch.tensor([positive]), sentences=1
     )
     assert made._filter_loss(logits, sample).mean.item() == pytest.approx(loss, rel=1e-2)
@@ -145,7 +145,7 @@ def test_boundary_and_overlap_loss() -> None:
     made = detector(boundary_weight=1, overlap_weight=1)
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
     match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
-    sample = type(made._sample(words(1), gold([]), chance(1)))(
+    sample = type(made._sample(words(1), gold([]), rngs(1)))(
         seeds, match, torch.tensor([True]), sentences=1
     )
     yes = torch.tensor([True])
@@ -160,7 +160,7 @@ def test_soft_offsets_follow_the_exponent(exponent: float, share: float) -> None
     made = detector(boundary_weight=1, soft_offsets=True, soft_exponent=exponent)
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
     match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
-    sample = type(made._sample(words(1), gold([]), chance(1)))(
+    sample = type(made._sample(words(1), gold([]), rngs(1)))(
         seeds, match, torch.tensor([True]), sentences=1
     )
     losses = made._offset_losses(torch.tensor([[0.5, -1.0]]), torch.tensor([True]), sample)
@@ -176,7 +176,7 @@ def test_discarded_spans_are_negatives_or_no_examples(label_illegal: bool, count
     moved = made._moved(seeds, offsets, _view(made))
     assert moved.legal.tolist() == [True, True, False]
     nothing = Match(torch.zeros(3), torch.zeros(3, 2, dtype=torch.long), seeds.sentence)
-    sample = type(made._sample(words(1), gold([]), chance(1)))(
+    sample = type(made._sample(words(1), gold([]), rngs(1)))(
         seeds, nothing, torch.zeros(3, dtype=torch.bool), sentences=1
     )
     loss = made._label_loss(torch.zeros(3, LABELS), moved, sample, gold([(5, 6, 1)]))
@@ -198,7 +198,7 @@ def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -
     )
     seeds = FlatSpans(torch.zeros(2, dtype=torch.long), torch.tensor([[0, 3], [0, 3]]))
     match = Match(torch.tensor([0.75, 0.75]), torch.tensor([[0, 4]] * 2), torch.tensor([2, 2]))
-    sample = type(made._sample(words(1), gold([]), chance(1)))(
+    sample = type(made._sample(words(1), gold([]), rngs(1)))(
         seeds, match, torch.tensor([True, True]), sentences=1
     )
     logits = torch.zeros(2, LABELS)
@@ -220,7 +220,7 @@ def test_the_filter_gates_at_one_sixth(probability: float, kept: bool) -> None:
     assert made.filter is not None
     torch.nn.init.zeros_(made.filter.out.weight)
     torch.nn.init.constant_(made.filter.out.bias, torch.tensor(probability).logit().item())
-    assert made.detect(words(1), chance(1)).mask.any().item() == kept
+    assert made.detect(words(1), rngs(1)).mask.any().item() == kept
 
 
 def parts(losses: Losses) -> dict[str, tuple[float, float]]:
@@ -244,11 +244,11 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
     made = detector(**settings)
     items: list[list[tuple[int, int, int]]] = [[(0, 2, 1), (1, 2, 2)], [], [(0, 12, 3)], []]
     lengths = (5, 1, 14, 0)
-    together = made.detect(words(*lengths, width=17, sentence=True), chance(4))
+    together = made.detect(words(*lengths, width=17, sentence=True), rngs(4))
     sums: dict[str, tuple[float, float]] = {}
     for index, length in enumerate(lengths):
         alone = made.detect(
-            words(length, width=max(length, 1), sentence=True), chance(4)[index : index + 1]
+            words(length, width=max(length, 1), sentence=True), rngs(4)[index : index + 1]
         )
         real = together.mask[index]
         assert torch.equal(together.spans[index][real], alone.spans[0][alone.mask[0]])
@@ -258,12 +258,12 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
         losses = made(
             words(length, width=max(length, 1), sentence=True),
             gold(items[index]),
-            chance(4)[index : index + 1],
+            rngs(4)[index : index + 1],
         )
         for name, (total, count) in parts(losses).items():
             before = sums.get(name, (0, 0))
             sums[name] = (before[0] + total, before[1] + count)
-    batch = parts(made(words(*lengths, width=17, sentence=True), gold(*items), chance(4)))
+    batch = parts(made(words(*lengths, width=17, sentence=True), gold(*items), rngs(4)))
     assert set(batch) == set(sums)
     for name, expected in sums.items():
         assert batch[name] == pytest.approx(expected, rel=1e-4)
@@ -272,7 +272,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_predicted_spans_lie_in_their_sentence(settings: dict[str, Any]) -> None:
     lengths = torch.tensor([7, 3, 1])
-    got = detector(**settings).detect(words(*lengths.tolist(), sentence=True), chance(3))
+    got = detector(**settings).detect(words(*lengths.tolist(), sentence=True), rngs(3))
     starts, ends = got.spans.unbind(dim=-1)
     fine = (starts >= 0) & (starts < ends) & (ends <= lengths[:, None])
     assert fine[got.mask].all()
@@ -284,14 +284,14 @@ def test_predicted_spans_lie_in_their_sentence(settings: dict[str, Any]) -> None
 
 def test_no_gradient_passes_from_the_classifier_to_the_regressor() -> None:
     made = detector(boundary_weight=0, overlap_weight=0)
-    total_of(made(words(6), gold([(0, 2, 1)]), chance(1))).backward()
+    total_of(made(words(6), gold([(0, 2, 1)]), rngs(1))).backward()
     assert made.regressor is not None
     assert made.classifier.out.weight.grad is not None
     assert all(p.grad is None or not p.grad.any() for p in made.regressor.parameters())
 
 
 def test_without_gold_there_is_a_loss_and_no_nan() -> None:
-    losses = detector()(words(6, 0), gold([], []), chance(2))
+    losses = detector()(words(6, 0), gold([], []), rngs(2))
     assert losses["boundary"].count == 0
     assert torch.isfinite(total_of(losses))
     assert isinstance(LocateAndLabelSettings(), Settings)

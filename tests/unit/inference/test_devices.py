@@ -14,7 +14,7 @@ from spandet.inference.decoding import DecodingSettings
 from spandet.inference.linking import assemble
 from spandet.spans.flat import enumerate_spans
 from spandet.tensors import Links, SpanPredictions, moved, total_of
-from support.detector_variants import Variant, chance, gold, variants, words
+from support.detector_variants import Variant, gold, rngs, variants, words
 from support.pretend_device import DevicesMeetError, pretended_device
 from support.tiny_bert import save_tiny_bert
 
@@ -43,11 +43,11 @@ def test_detectors_stay_on_their_device(variant: Variant) -> None:
     with pretended_device() as device:
         made.to(device)
         given, right = moved((words(*LENGTHS), gold(*ITEMS)), device)
-        loss = total_of(made(given, right, chance(*LENGTHS)))
+        loss = total_of(made(given, right, rngs(*LENGTHS)))
         if loss.requires_grad:
             loss.backward()
         with torch.no_grad():
-            found = made.detect(given, chance(*LENGTHS))
+            found = made.detect(given, rngs(*LENGTHS))
         assert {loss.device, found.spans.device, found.label_probs.device} == {device}
 
 

@@ -1,4 +1,4 @@
-"""Slots: how many, made of what, with whose luck, and which entity each of them must find."""
+"""Slots: how many, made of what, with which noise, and which entity each of them must find."""
 
 from itertools import permutations
 
@@ -12,13 +12,13 @@ from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts
 from spandet.tensors import GoldSpans
 
 
-def luck(*names: str) -> list[Generator]:
+def rngs(*names: str) -> list[Generator]:
     return [generator(name) for name in names]
 
 
 def drawn(counts: list[int], golds: list[int], *, copies: int | None, draws: int = 3) -> Slots:
     names = [f"{slots}/{gold}" for slots, gold in zip(counts, golds, strict=True)]
-    return draw_slots(luck(*names), counts, golds, draws=draws, copies=copies, levels=1000)
+    return draw_slots(rngs(*names), counts, golds, draws=draws, copies=copies, levels=1000)
 
 
 def test_repetition_gives_every_entity_equally_many_slots() -> None:
@@ -29,9 +29,9 @@ def test_repetition_gives_every_entity_equally_many_slots() -> None:
         assert len(set(origin[1, draw].tolist())) == 10
         assert sorted(origin[2, draw].tolist()) == list(range(10))
     names = [f"sentence {number}" for number in range(20)]
-    many = draw_slots(luck(*names), [10] * 20, [3] * 20, draws=1, copies=None, levels=10).origin
+    many = draw_slots(rngs(*names), [10] * 20, [3] * 20, draws=1, copies=None, levels=10).origin
     spared = {torch.bincount(row[0], minlength=3).argmax().item() for row in many}
-    assert spared == {0, 1, 2}  # who gets one more is a matter of luck
+    assert spared == {0, 1, 2}  # who gets one more is random
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -61,8 +61,8 @@ def test_a_sentence_has_the_same_luck_in_any_company() -> None:
 
 
 def test_noise_belongs_to_sentence_step_and_slot() -> None:
-    few = KeyedNoise(luck("a", "b"))
-    many = KeyedNoise(luck("b", "c", "a"))
+    few = KeyedNoise(rngs("a", "b"))
+    many = KeyedNoise(rngs("b", "c", "a"))
     for step in (0, 3, 1):  # in any order
         ours, theirs = few.at(step, [5, 20]), many.at(step, [90, 1, 200])
         assert torch.equal(ours[0, :5], theirs[2, :5])

@@ -88,11 +88,11 @@ class BoundaryDiffusion(Detector):
         """Is there a linker?"""
         return self.linker is not None
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Train on several noise levels of each sentence (algorithm 1)."""
         settings, words = self.settings, words.with_room()
         losses: dict[str, Loss] = {}
-        slots = self._slots(words, gold, chance)
+        slots = self._slots(words, gold, rngs)
         proposed = None
         if self.scorer is not None:
             scores: ProposalScores = self.scorer(words)
@@ -127,7 +127,7 @@ class BoundaryDiffusion(Detector):
         return losses
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """Denoise (algorithm 2). The words are read once, however many steps there are."""
         del keep_all  # every slot is carried to the end
@@ -135,15 +135,15 @@ class BoundaryDiffusion(Detector):
         read = self.denoiser.read(words)
         fixed = settings.eval_slots or settings.slots
         counts = self._counts(words, fixed, settings.eval_slots_factor)
-        luck, real = KeyedNoise(chance), slot_mask(counts).to(words.mask.device)
-        walk, stage = self._started(words, real, luck.at(0, counts).to(real.device))
+        noise, real = KeyedNoise(rngs), slot_mask(counts).to(words.mask.device)
+        walk, stage = self._started(words, real, noise.at(0, counts).to(real.device))
         trace, times = [stage], sampling_times(settings.first_level, settings.steps)
         for step, levels in enumerate(pairwise(times), start=1):
             walk = self._step(walk, read, levels[0])
             sure = walk.probs.mean(dim=-1)
             trace.append(Stage(f"level {levels[0]}", walk.spans.float(), sure))
             if levels[1] >= 0:
-                fresh = luck.at(step, counts).to(real.device) if settings.eta else None
+                fresh = noise.at(step, counts).to(real.device) if settings.eta else None
                 walk = self._renoised(walk, words, levels, fresh)
         legal = real & (walk.spans[..., 0] < walk.spans[..., 1])
         # One that is turned inside out is empty, where it begins.
@@ -163,10 +163,10 @@ class BoundaryDiffusion(Detector):
         some = fixed and max(1, round(factor * fixed))
         return slot_counts(words.lengths, some, factor * per_word, round(factor * extra))
 
-    def _slots(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Slots:
+    def _slots(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Slots:
         settings = self.settings
         slots = draw_slots(
-            chance,
+            rngs,
             self._counts(words, settings.slots),
             gold.counts.tolist(),
             draws=settings.draws,

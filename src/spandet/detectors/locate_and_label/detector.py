@@ -183,10 +183,10 @@ class LocateAndLabel(Detector):
         if self.regressor is not None:  # training starts from "do not move"
             nn.init.normal_(self.regressor.out.weight, std=1e-3)
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Train both stages on sampled seeds (section 2.5); the parts of eq. 17, weighted."""
         view = SpanView(words, self.outside)
-        sample = self._sample(words, gold, chance)
+        sample = self._sample(words, gold, rngs)
         losses: dict[str, Loss] = {}
         if self.filter is not None:
             logits = self._filter_logits(view, sample.seeds)
@@ -200,10 +200,10 @@ class LocateAndLabel(Detector):
         return losses
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """Filter first, so that only promising seeds are moved and classified."""
-        del chance  # nothing here is random
+        del rngs  # nothing here is random
         view = SpanView(words, self.outside)
         lengths = self.settings.eval_lengths or self.settings.lengths
         seeds = self._seeds(words, lengths)
@@ -237,7 +237,7 @@ class LocateAndLabel(Detector):
         device = words.mask.device
         return FlatSpans(seeds.sentence.to(device), seeds.spans.to(device))
 
-    def _sample(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> _Sample:
+    def _sample(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> _Sample:
         """Section 2.2: all positive seeds, some negative ones; and entities that no seed equals."""
         settings = self.settings
         seeds = self._seeds(words, settings.lengths)
@@ -253,7 +253,7 @@ class LocateAndLabel(Detector):
             missing = torch.zeros_like(missing)
         counts = torch.bincount(seeds.sentence[positive], minlength=len(gold.mask))
         quota = settings.negative_ratio * (counts + missing.sum(dim=1)) + settings.negative_extra
-        drawn = positive | draw(~positive, seeds.sentence, quota, chance)
+        drawn = positive | draw(~positive, seeds.sentence, quota, rngs)
         sentence, index = missing.nonzero(as_tuple=True)
         injected = FlatSpans(sentence, gold.spans[sentence, index])
         return _Sample(

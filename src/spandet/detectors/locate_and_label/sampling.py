@@ -38,12 +38,12 @@ def draw(
     able: Bool[Tensor, " span"],
     sentence: Int[Tensor, " span"],
     quota: Float[Tensor, " batch"],
-    chance: Sequence[Generator],
+    rngs: Sequence[Generator],
 ) -> Bool[Tensor, " span"]:
-    """Up to `quota` of the spans that are able, by the luck of each sentence's own generator."""
+    """Up to `quota` of the spans that are able, drawn with each sentence's own generator."""
     counts = torch.bincount(sentence, minlength=len(quota))
-    luck = [torch.rand(n, generator=g) for n, g in zip(counts.tolist(), chance, strict=True)]
-    keys = torch.cat(luck).to(sentence.device) if luck else sentence.float()
+    drawn = [torch.rand(n, generator=rng) for n, rng in zip(counts.tolist(), rngs, strict=True)]
+    keys = torch.cat(drawn).to(sentence.device) if drawn else sentence.float()
     order = (sentence * 4 + torch.where(able, keys, 2).double()).argsort()
     first = counts.cumsum(0) - counts
     rank = torch.empty_like(sentence)

@@ -104,9 +104,9 @@ class ProposerRegressor(Detector):
             else None
         )
 
-    def forward(self, words: WordFeatures, gold: GoldSpans, chance: Sequence[Generator]) -> Losses:
+    def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Match proposals and entities, and make each say what it was matched with (eq. 25)."""
-        del chance  # nothing here is random
+        del rngs  # nothing here is random
         states = self._states(words, len(self.layers))
         said: Said = self.head(states[-1], words)
         targets = self.loss.targets(said, gold)
@@ -122,10 +122,10 @@ class ProposerRegressor(Detector):
         return losses
 
     def detect(
-        self, words: WordFeatures, chance: Sequence[Generator], *, keep_all: bool = False
+        self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
         """Algorithm 2: each proposal gives a span unless "no entity" is more probable."""
-        del chance  # nothing here is random
+        del rngs  # nothing here is random
         settings = self.settings
         count = len(self.layers) if settings.eval_layers is None else settings.eval_layers
         states = self._states(words, min(count, len(self.layers)))

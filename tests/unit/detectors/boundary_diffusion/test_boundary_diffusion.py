@@ -40,13 +40,13 @@ def gold(*sentences: list[tuple[int, int, int]]) -> GoldSpans:
     return GoldSpans(table[..., :2], table[..., 2], table[..., 2] > 0)
 
 
-def chance(*lengths: int) -> list[torch.Generator]:
+def rngs(*lengths: int) -> list[torch.Generator]:
     return [generator("chance", length) for length in lengths]
 
 
 def detected(made: BoundaryDiffusion, *lengths: int, width: int = 0) -> SpanPredictions:
     with torch.no_grad():
-        return made.detect(words(*lengths, width=width), chance(*lengths))
+        return made.detect(words(*lengths, width=width), rngs(*lengths))
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -105,9 +105,9 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_sentences(settings: dict[str, Any
     made = detector(**settings)
     sums: dict[str, torch.Tensor] = {}
     for length, items in zip(LENGTHS, GOLD, strict=True):
-        for name, pair in parts(made(words(length), gold(items), chance(length))).items():
+        for name, pair in parts(made(words(length), gold(items), rngs(length))).items():
             sums[name] = sums.get(name, torch.zeros(2)) + torch.tensor(pair)
-    batch = parts(made(words(*LENGTHS, width=17), gold(*GOLD), chance(*LENGTHS)))
+    batch = parts(made(words(*LENGTHS, width=17), gold(*GOLD), rngs(*LENGTHS)))
     assert set(batch) == set(sums)
     for name, pair in batch.items():
         torch.testing.assert_close(torch.tensor(pair), sums[name], rtol=1e-4, atol=1e-4)
@@ -119,7 +119,7 @@ def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_b
 
     def label_loss(*lengths: int) -> float:
         truth = gold(*(sentences[length] for length in lengths))
-        return parts(made(words(*lengths), truth, chance(*lengths)))["label"][0]
+        return parts(made(words(*lengths), truth, rngs(*lengths)))["label"][0]
 
     first, second, empty = map(label_loss, sentences)
     assert label_loss(5, 14, 7) == pytest.approx(first + second + 2 * empty, rel=1e-5)
@@ -130,7 +130,7 @@ def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_b
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_everything_learns_and_every_span_lies_in_its_sentence(settings: dict[str, Any]) -> None:
     made = detector(**settings)
-    total_of(made(words(*LENGTHS), gold(*GOLD), chance(*LENGTHS))).backward()
+    total_of(made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))).backward()
     lost = [name for name, p in made.named_parameters() if p.grad is None]
     assert not lost
     got = detected(made, 7, 3, 1)
@@ -146,12 +146,12 @@ def test_without_words_or_entities_there_is_no_nan(settings: dict[str, Any]) -> 
     made = detector(**settings)
     nothing = WordFeatures(torch.zeros(2, 0, DIM), torch.zeros(2, 0, dtype=torch.bool))
     for some, count in ((nothing, 2), (words(6, 1), 2)):
-        losses = made(some, gold([], []), chance(*range(count)))
+        losses = made(some, gold([], []), rngs(*range(count)))
         assert torch.isfinite(total_of(losses))
         assert losses["boundary"].total == 0
         assert losses["boundary"].count == 0 or made.settings.boundary_mean == "slots"
         total_of(losses).backward()
-    assert not made.detect(nothing, chance(0, 0)).mask.any()
+    assert not made.detect(nothing, rngs(0, 0)).mask.any()
 
 
 @pytest.mark.parametrize(("steps", "settle"), [(1, True), (4, True), (4, False)])
@@ -212,7 +212,7 @@ def test_chance_decides_only_where_it_is_asked() -> None:
 
 def targets_of(settings: dict[str, Any], items: list[tuple[int, int, int]]) -> Any:
     made, truth = detector(**settings), gold(items)
-    slots = made._slots(words(14), truth, chance(14))
+    slots = made._slots(words(14), truth, rngs(14))
     spans = made._corrupted(words(14), truth, slots, None)
     mask = slots.mask.repeat(1, made.settings.draws)
     layers = made.denoiser(made.denoiser.read(words(14)), spans, slots.levels, mask)
@@ -261,7 +261,7 @@ def test_slots_as_large_as_words_must_suit_the_heads() -> None:
 
 def test_without_noise_a_copy_is_its_entity() -> None:
     made, truth = detector(expansion="random", start="gaussian"), gold([(2, 5, 1), (13, 14, 2)])
-    slots = made._slots(words(14), truth, chance(14))
+    slots = made._slots(words(14), truth, rngs(14))
     slots.levels.zero_()
     slots.noise.zero_()
     spans = made._corrupted(words(14), truth, slots, None).view(1, 4, -1, 2)
@@ -335,7 +335,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], words_of_it: str) -> 
 def test_half_precision_will_do(settings: dict[str, Any]) -> None:
     made = detector(**settings)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        losses = made(words(*LENGTHS), gold(*GOLD), chance(*LENGTHS))
+        losses = made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))
         got = detected(made, *LENGTHS)
     assert torch.isfinite(total_of(losses))
     assert torch.isfinite(got.label_probs).all()

@@ -24,13 +24,13 @@ def words() -> WordFeatures:
     return word_features(*LENGTHS, dim=DIM)
 
 
-def chance() -> list[torch.Generator]:
+def rngs() -> list[torch.Generator]:
     return [generator("chance", length) for length in LENGTHS]
 
 
 def found(made: BoundaryDiffusion) -> list[Whole]:
     with torch.inference_mode():
-        return assemble(made.eval().detect(words(), chance()), LOOSE)
+        return assemble(made.eval().detect(words(), rngs()), LOOSE)
 
 
 def test_a_new_linker_leaves_weights_and_entities_as_they_are() -> None:
@@ -46,8 +46,8 @@ def test_a_new_linker_leaves_weights_and_entities_as_they_are() -> None:
 
 def test_it_adds_two_losses_and_changes_none() -> None:
     gold = gold_spans([(0, 2, 1), (4, 5, 1), (6, 8, 2)], [], [(3, 9, 3)])
-    usual = detector(fragments=False)(words(), gold, chance())
-    linked = detector(fragments=True)(words(), gold, chance())
+    usual = detector(fragments=False)(words(), gold, rngs())
+    linked = detector(fragments=True)(words(), gold, rngs())
     assert set(linked) - set(usual) == {"link", "alone"}
     for name, loss in usual.items():
         assert torch.equal(loss.total, linked[name].total)
