@@ -28,7 +28,7 @@ class WordFeatures:
         """Words per sentence."""
         return self.mask.sum(dim=1)
 
-    def with_room(self) -> "WordFeatures":
+    def with_padding(self) -> "WordFeatures":
         """The same with room for a word, even where no sentence has any."""
         if self.mask.shape[1]:
             return self
@@ -107,7 +107,7 @@ class Loss:
     count: Float[Tensor, ""]
 
     @classmethod
-    def over(cls, total: Float[Tensor, ""], count: Int[Tensor, ""] | int) -> "Loss":
+    def from_sum(cls, total: Float[Tensor, ""], count: Int[Tensor, ""] | int) -> "Loss":
         """A sum over so many things, which half precision could not count."""
         return cls(total, torch.as_tensor(count, dtype=torch.float32, device=total.device))
 
@@ -116,7 +116,7 @@ class Loss:
         """The total per thing; 0 for nothing."""
         return self.total / self.count.clamp(min=1)
 
-    def times(self, weight: float) -> "Loss":
+    def weighted(self, weight: float) -> "Loss":
         """The same, weighing more or less."""
         return Loss(weight * self.total, self.count)
 
@@ -125,27 +125,27 @@ Losses = Mapping[str, Loss]
 Thing = TypeVar("Thing")
 
 
-def total_of(losses: Losses) -> Float[Tensor, ""]:
+def total_loss(losses: Losses) -> Float[Tensor, ""]:
     """The sum of all parts, each a mean."""
     return torch.stack([loss.mean for loss in losses.values()]).sum()
 
 
-def at_least_single(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The same numbers in single precision or, where they are in double precision, in that."""
     return values if values.dtype == torch.float64 else values.float()
 
 
-def moved(thing: Thing, device: torch.device | str) -> Thing:
+def to_device(thing: Thing, device: torch.device | str) -> Thing:
     """The same bundle with all its tensors on another device."""
-    return _moved(thing, device)  # type: ignore[no-any-return]
+    return _to_device(thing, device)  # type: ignore[no-any-return]
 
 
-def _moved(thing: Any, device: torch.device | str) -> Any:
+def _to_device(thing: Any, device: torch.device | str) -> Any:
     if isinstance(thing, Tensor):
         return thing.to(device, non_blocking=True)
     if isinstance(thing, tuple):
-        return tuple(_moved(part, device) for part in thing)
+        return tuple(_to_device(part, device) for part in thing)
     if not is_dataclass(thing) or isinstance(thing, type):
         return thing
     own = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return replace(thing, **{name: _moved(value, device) for name, value in own.items()})
+    return replace(thing, **{name: _to_device(value, device) for name, value in own.items()})

@@ -11,7 +11,7 @@ import torch
 from spandet import generate
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
-from spandet.tensors import total_of
+from spandet.tensors import total_loss
 from spandet.training import Recipe
 from spandet.training.gold import gold_spans
 
@@ -36,7 +36,7 @@ def curve(detector: str) -> list[dict[str, float]]:
         gold = gold_spans([rows[i] for i in chosen], recognizer.labels)
         losses = recognizer.detector(words, gold, [generator("golden", i) for i in chosen])
         points.append({name: loss.mean.item() for name, loss in losses.items()})
-        total_of(losses).backward()
+        total_loss(losses).backward()
         optimizer.step()
         optimizer.zero_grad()
     return points

@@ -33,7 +33,7 @@ from spandet.layers.label_losses import label_weights
 from spandet.seeding import generator
 from spandet.spans.coordinates import to_latents, to_spans
 from spandet.spans.slots import KeyedNoise
-from spandet.tensors import SpanPredictions, WordFeatures, total_of
+from spandet.tensors import SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import gold_spans
 
 DIM, HEADS, SLOTS, LEVELS, STEPS, LABELS = 8, 2, 5, 60, 4, 4
@@ -85,7 +85,7 @@ class Case:
 
     def loss(self) -> Tensor:
         gold = gold_spans([(e.left, e.right + 1, e.kind) for e in self.entities])
-        return total_of(self.detector(self.features, gold, self.rngs))
+        return total_loss(self.detector(self.features, gold, self.rngs))
 
     def loss_of_the_paper(self) -> float:
         """Algorithm 1 with the random numbers of `loss`, for each of the K spans on average."""

@@ -18,7 +18,7 @@ from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.span_head import SpanHead
 from spandet.seeding import generator
-from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures, total_of
+from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import gold_spans, word_features
 
 DIM, LABELS, LENGTHS = 6, 4, (1, 2, 3, 5, 7)
@@ -194,7 +194,7 @@ def test_losses(changes: dict[str, Any], corpus: list[tuple[int, list[Entity]]])
     assert regression == pytest.approx(settings.lambda_2 * regressed, rel=1e-9)
     assert got["label"] == pytest.approx(settings.lambda_3 * classified, rel=1e-9)
     total = paper.total_loss(filtered, regressed, classified, settings)
-    assert total_of(losses).item() == pytest.approx(total, rel=1e-9)
+    assert total_loss(losses).item() == pytest.approx(total, rel=1e-9)
 
 
 def _vectors(words: WordFeatures) -> list[Array]:
@@ -209,7 +209,7 @@ def test_gradients_agree_with_finite_differences(number: int) -> None:
     (row,) = sampled(made, words, gold)
     examples = [(b, entity) for b, _, entity in row]
     words = replace(words, features=words.features.requires_grad_())
-    total_of(made(words, gold, rngs(1))).backward()
+    total_loss(made(words, gold, rngs(1))).backward()
     gradient = words.features.grad
     assert gradient is not None
     (h,) = _vectors(words)

@@ -24,7 +24,7 @@ from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
 from spandet.inference.recognizer import ModelSettings
-from spandet.layers.cells import visions
+from spandet.layers.cells import cell_widths
 from spandet.layers.sequences import padded
 from spandet.spans.assignment import Matching, Rest, assign
 from spandet.tensors import WordFeatures
@@ -333,7 +333,7 @@ def test_parts_are_fused_as_in_the_paper() -> None:
 def test_visions_are_the_papers(kernels: tuple[int, ...]) -> None:
     """Eq. 5."""
     wanted = [paper.vision(kernels, level) for level in range(len(kernels) + 1)]
-    assert list(visions(kernels)) == wanted
+    assert list(cell_widths(kernels)) == wanted
 
 
 def test_the_settings_of_characters_are_only_filled_in() -> None:

@@ -15,7 +15,7 @@ from spandet.encoding import Example
 from spandet.errors import UsageError
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
-from spandet.tensors import GoldSpans, WordFeatures, total_of
+from spandet.tensors import GoldSpans, WordFeatures, total_loss
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training.gold import gold_spans
 
@@ -124,4 +124,4 @@ def _forward_and_backward(forward: Callable[[], Tensor]) -> None:
 
 
 def _loss(recognizer: Recognizer, words: WordFeatures, gold: GoldSpans) -> Tensor:
-    return total_of(recognizer.detector(words, gold, [generator(*_KEYS)]))
+    return total_loss(recognizer.detector(words, gold, [generator(*_KEYS)]))

@@ -72,7 +72,7 @@ class Biaffine(Detector):
         spans, logits = self._scored(words)
         targets = smoothed_labels(spans, gold, logits.shape[1], self.settings.smoothing)
         wrong = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
-        return {"label": Loss.over(wrong, words.mask.sum())}
+        return {"label": Loss.from_sum(wrong, words.mask.sum())}
 
     def detect(
         self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
@@ -83,7 +83,7 @@ class Biaffine(Detector):
         probs = logits.softmax(dim=-1)
         kept = probs[:, 1:].amax(dim=-1) > self.settings.emission * probs[:, 0]
         if not keep_all:
-            spans, probs, kept = spans.where(kept), probs[kept], kept[kept]
+            spans, probs, kept = spans.select(kept), probs[kept], kept[kept]
 
         def rows(values: Tensor) -> Tensor:
             return to_rows(values, spans.sentence, len(words.mask))[0]
@@ -94,7 +94,7 @@ class Biaffine(Detector):
 
     def _scored(self, words: WordFeatures) -> tuple[FlatSpans, Float[Tensor, "span label"]]:
         """All spans up to the widest: a band along the diagonal of first × last word."""
-        words = words.with_room()
+        words = words.with_padding()
         count, size = words.mask.shape[1], self.settings.dim + 1
         width = min(self.settings.max_width or count, count)
         weights = self.weights(self.first(words.features)).unflatten(2, (-1, size))

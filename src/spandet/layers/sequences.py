@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from spandet.tensors import moved
+from spandet.tensors import to_device
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Sequences:
         """The same sequences as a padded grid."""
         if self.batch_sizes is None:
             return self
-        return moved(padded(self.lengths.tolist()), self.lengths.device)
+        return to_device(padded(self.lengths.tolist()), self.lengths.device)
 
 
 def padded(lengths: Sequence[int]) -> Sequences:

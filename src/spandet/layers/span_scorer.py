@@ -37,7 +37,7 @@ class ProposalScores:
         spans = torch.stack([index // words, index % words + 1], dim=-1)
         return spans, scores.sigmoid()
 
-    def raised(self, gold: GoldSpans) -> "ProposalScores":
+    def with_gold_first(self, gold: GoldSpans) -> "ProposalScores":
         """The same with the entities before all others."""
         highest = torch.finfo(self.logits.dtype).max
         return ProposalScores(self.logits.detach().masked_fill(self._right(gold), highest))
@@ -50,7 +50,7 @@ class ProposalScores:
             self.logits.masked_fill(~real, 0), target, reduction="none"
         )
         words = real.diagonal(dim1=1, dim2=2).sum()
-        return Loss.over((wrong * real).sum(), words)
+        return Loss.from_sum((wrong * real).sum(), words)
 
     def _right(self, gold: GoldSpans) -> Bool[Tensor, "batch first last"]:
         """Which of them are entities?"""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from spandet.layers.dropout import Dropout
 from spandet.layers.mlp import mlp
-from spandet.tensors import at_least_single
+from spandet.tensors import at_least_float32
 
 Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
 FLOOR = 1e-4
@@ -17,23 +17,23 @@ _OUTPUTS = 6
 
 
 @dataclass(frozen=True)
-class Bump:
-    """A Gaussian-like bump over places (start, end): where it is centred, and how narrow it is."""
+class Gaussian:
+    """An unnormalised Gaussian over (start, end): its centre μ and its precision Θ."""
 
     centre: Float[Tensor, "*shape 2"]
     precision: Float[Tensor, "*shape 3"]
     """Θ = θθᵀ + ε (eq. 13), symmetric and positive: of start, of both, of end."""
 
     def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
-        """Eq. 12 with the minus that makes it a bump: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
+        """Eq. 12, with the minus sign missing in print: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
         starts, ends = (places - self.centre).unbind(dim=-1)
         of_start, of_both, of_end = (-self.precision).unbind(dim=-1)
         pull = torch.addcmul(of_start * starts, 2 * of_both, ends)
         return torch.addcmul(starts * pull, of_end * ends, ends)
 
 
-class Locator(nn.Module):
-    """From a vector to a bump near a given place (eq. 13)."""
+class GaussianHead(nn.Module):
+    """Predict a Gaussian from a vector, relative to a given position (eq. 13)."""
 
     def __init__(self, dim: int, *, floor: float = FLOOR) -> None:
         super().__init__()
@@ -42,13 +42,13 @@ class Locator(nn.Module):
 
     def forward(
         self, vectors: Float[Tensor, "*shape dim"], places: Float[Tensor, "*#shape 2"]
-    ) -> Bump:
-        """The bump that each vector asks for, beside its own place."""
+    ) -> Gaussian:
+        """The Gaussian of each vector; its centre is an offset from `places`."""
         # Places are counted in words: half precision cannot.
-        said = at_least_single(self.net(vectors))
+        said = at_least_float32(self.net(vectors))
         a, b, c, d = said[..., 2:].unbind(dim=-1)
         own = [a * a + b * b + self.floor, a * c + b * d, c * c + d * d + self.floor]
-        return Bump(places + said[..., :2], torch.stack(own, dim=-1))  # eq. 13
+        return Gaussian(places + said[..., :2], torch.stack(own, dim=-1))  # eq. 13
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class AttentionStyle:
     scale_heads: bool
     """Weigh what heads saw by their say in the location."""
     floor: float = FLOOR
-    """ε, which keeps every bump from being flat."""
+    """ε of eq. 13: a minimum precision, so that no Gaussian is flat in any direction."""
 
 
 class SpatialAttention(nn.Module):
@@ -85,7 +85,7 @@ class SpatialAttention(nn.Module):
         self.style = style
         inner = heads * self.head_dim
         self.project = nn.Linear(dim, 3 * inner)
-        self.locator = Locator(self.head_dim, floor=style.floor)
+        self.locator = GaussianHead(self.head_dim, floor=style.floor)
         self.votes = mlp(self.head_dim, 2)
         self.out = nn.Linear(inner, dim)
         self.summary = nn.Linear(dim, 1) if style.sentence_key else None
@@ -101,14 +101,14 @@ class SpatialAttention(nn.Module):
         """Eqs. 12-17."""
         # The projections of eq. 14.
         asks, keys, values = self._split(self.project(queries), 3)  # batch head span head_dim
-        bump: Bump = self.locator(asks, soft_spans[:, None])
+        gaussian: Gaussian = self.locator(asks, soft_spans[:, None])
         if self.style.kind == "spatial_window":
-            seen = self._from_window(bump, values, soft_spans, mask)
+            seen = self._from_window(gaussian, values, soft_spans, mask)
         else:
-            seen = self._from_all(bump, asks, keys, values, queries, soft_spans, mask)
+            seen = self._from_all(gaussian, asks, keys, values, queries, soft_spans, mask)
         # Eq. 15: over heads, for start and for end. Shares must sum to 1, or places would shrink.
-        votes = at_least_single(self.votes(seen)).softmax(dim=1)
-        moved = (votes * bump.centre).sum(dim=1)  # eq. 16
+        votes = at_least_float32(self.votes(seen)).softmax(dim=1)
+        moved = (votes * gaussian.centre).sum(dim=1)  # eq. 16
         if self.style.scale_heads:
             seen = seen * votes.mean(dim=-1, keepdim=True).to(seen.dtype)
         merged = self.out(seen.transpose(1, 2).flatten(2))  # eq. 17
@@ -121,7 +121,7 @@ class SpatialAttention(nn.Module):
 
     def _from_all(
         self,
-        bump: Bump,
+        gaussian: Gaussian,
         asks: Tensor,
         keys: Tensor,
         values: Tensor,
@@ -134,7 +134,7 @@ class SpatialAttention(nn.Module):
         if self.style.kind == "dot":
             scores = asks.new_zeros(*asks.shape[:3], count)
         else:
-            around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
+            around = Gaussian(gaussian.centre[:, :, :, None], gaussian.precision[:, :, :, None])
             scores = self._locally(around.log_weight(soft_spans[:, None, None]))
         if self.summary_key is not None:
             own_key, own_value = self._split(self.summary_key(self._summary(queries, mask)), 2)
@@ -160,25 +160,25 @@ class SpatialAttention(nn.Module):
     def _summary(self, queries: Tensor, mask: Tensor) -> Float[Tensor, "batch 1 dim"]:
         """The sentence in one vector: a key that every proposal sees, wherever it is."""
         assert self.summary is not None  # noqa: S101 (asked only where there is one)
-        weights = at_least_single(self.summary(queries))
+        weights = at_least_float32(self.summary(queries))
         weights = weights.masked_fill(~mask[..., None], torch.finfo().min)
         shares = weights.softmax(dim=1).to(queries.dtype)
         summary: Tensor = (shares * queries).sum(dim=1, keepdim=True)
         return summary
 
     def _from_window(
-        self, bump: Bump, values: Tensor, soft_spans: Tensor, mask: Tensor
+        self, gaussian: Gaussian, values: Tensor, soft_spans: Tensor, mask: Tensor
     ) -> Float[Tensor, "batch head span head_dim"]:
-        """Only the `window` proposals whose words are nearest to the bump: linear in the length."""
+        """Softmax over the `window` proposals nearest to the centre: linear in the length."""
         count = mask.shape[1]
         width = min(self.style.window, count)
         lengths = mask.sum(dim=1)[:, None, None]
-        middle = (bump.centre.detach().mean(dim=-1) - 0.5).round().long()
+        middle = (gaussian.centre.detach().mean(dim=-1) - 0.5).round().long()
         first = torch.minimum(middle - width // 2, lengths - width).clamp(min=0)
         index = first[..., None] + torch.arange(width, device=mask.device)  # batch head span width
         batch = torch.arange(len(mask), device=mask.device)[:, None, None, None]
         head = torch.arange(self.heads, device=mask.device)[:, None, None]
-        around = Bump(bump.centre[:, :, :, None], bump.precision[:, :, :, None])
+        around = Gaussian(gaussian.centre[:, :, :, None], gaussian.precision[:, :, :, None])
         scores = self._locally(around.log_weight(soft_spans[batch, index]))
         scores = scores.masked_fill(~mask[batch, index], torch.finfo(scores.dtype).min)
         weights = self.dropout(scores.softmax(dim=-1)).to(values.dtype)

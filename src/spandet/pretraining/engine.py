@@ -12,7 +12,7 @@ from spandet.pretraining.attention import widen_attention
 from spandet.pretraining.objective import Batch, Objective
 from spandet.pretraining.optimizer import build_layered_optimizer
 from spandet.pretraining.settings import PretrainingSettings
-from spandet.tensors import moved
+from spandet.tensors import to_device
 from spandet.training.checkpoint import Learner
 from spandet.training.engine import Engine
 from spandet.training.objective import BatchLoss, over_processes
@@ -58,7 +58,7 @@ class PretrainingEngine(Engine):
 
     def batch_loss(self, batch: Batch, *, counted: bool, ending: bool) -> BatchLoss:
         """The loss of this process's part, divided by the counts of all processes."""
-        losses = self._objective(moved(batch, self.device))
+        losses = self._objective(to_device(batch, self.device))
         return over_processes(losses, self._accelerator, counted=counted, ending=ending)
 
     @torch.no_grad()
@@ -68,7 +68,7 @@ class PretrainingEngine(Engine):
         sums = LossSums()
         for batch in batches:
             with self._accelerator.autocast():
-                found = self.objective.measure(moved(batch, self.device))
+                found = self.objective.measure(to_device(batch, self.device))
             sums.add(
                 LossSums(
                     totals={name: float(one.total) for name, one in found.items()},

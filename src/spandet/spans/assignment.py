@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from spandet.tensors import at_least_single
+from spandet.tensors import at_least_float32
 
 Matching = Literal["relative", "raw"]
 Rest = Literal["greedy", "none"]
@@ -90,7 +90,7 @@ def by_sentence(
 
 
 def _finite(costs: Float[Tensor, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    numbers = torch.nan_to_num(at_least_single(costs.detach()), nan=_NEVER, posinf=_NEVER)
+    numbers = torch.nan_to_num(at_least_float32(costs.detach()), nan=_NEVER, posinf=_NEVER)
     return numbers.cpu().numpy()
 
 

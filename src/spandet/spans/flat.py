@@ -26,7 +26,7 @@ class FlatSpans:
         """One past the last words."""
         return self.spans[:, 1]
 
-    def where(self, chosen: Bool[Tensor, " span"] | Int[Tensor, " chosen"]) -> "FlatSpans":
+    def select(self, chosen: Bool[Tensor, " span"] | Int[Tensor, " chosen"]) -> "FlatSpans":
         """Only the chosen ones."""
         return FlatSpans(self.sentence[chosen], self.spans[chosen])
 
@@ -70,13 +70,13 @@ def to_rows(
     return rows, mask
 
 
-def in_one_list(
+def from_rows(
     spans: Int[Tensor, "batch span 2"], mask: Bool[Tensor, "batch span"] | None = None
 ) -> FlatSpans:
     """Spans in rows, one row after another; with a mask, only the real ones."""
     rows = torch.arange(len(spans), device=spans.device)
     flat = FlatSpans(rows.repeat_interleave(spans.shape[1]), spans.flatten(0, 1))
-    return flat if mask is None else flat.where(mask.flatten())
+    return flat if mask is None else flat.select(mask.flatten())
 
 
 def distinct(parts: Sequence[FlatSpans]) -> FlatSpans:

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional as F
 
-from spandet.spans.flat import FlatSpans, in_one_list
+from spandet.spans.flat import FlatSpans, from_rows
 
 
 class _Larger(torch.autograd.Function):
@@ -92,7 +92,7 @@ class RowMaximum:
 
     def inside(self, spans: Int[Tensor, "batch span 2"]) -> Float[Tensor, "batch span dim"]:
         """The maximum over the words of each span."""
-        return self._table.inside(in_one_list(spans)).view(*spans.shape[:2], -1)
+        return self._table.inside(from_rows(spans)).view(*spans.shape[:2], -1)
 
 
 def at_words(

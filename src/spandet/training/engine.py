@@ -17,7 +17,7 @@ from torch import Generator
 from spandet.encoding import EncoderBatch
 from spandet.errors import ConfigError
 from spandet.inference.recognizer import Recognizer
-from spandet.tensors import GoldSpans, moved
+from spandet.tensors import GoldSpans, to_device
 from spandet.training.checkpoint import Learner
 from spandet.training.objective import BatchLoss, Objective, over_processes
 from spandet.training.optimizer import build_optimizer, set_learning_rates
@@ -101,7 +101,7 @@ class Engine:
     ) -> BatchLoss:
         """The loss of this process's part, divided by the counts of all processes."""
         device = self.device
-        losses = self._objective(batch.to(device), moved(gold, device), rngs)
+        losses = self._objective(batch.to(device), to_device(gold, device), rngs)
         return over_processes(losses, self._accelerator, counted=counted, ending=ending)
 
     def backward(self, loss: BatchLoss, *, share: float) -> None:

@@ -15,7 +15,7 @@ from spandet.detectors.locate_and_label.matching import Match
 from spandet.layers.span_view import SpanView
 from spandet.seeding import generator
 from spandet.spans.flat import FlatSpans
-from spandet.tensors import GoldSpans, Losses, WordFeatures, total_of
+from spandet.tensors import GoldSpans, Losses, WordFeatures, total_loss
 
 DIM, LABELS = 8, 4
 
@@ -284,7 +284,7 @@ def test_predicted_spans_lie_in_their_sentence(settings: dict[str, Any]) -> None
 
 def test_no_gradient_passes_from_the_classifier_to_the_regressor() -> None:
     made = detector(boundary_weight=0, overlap_weight=0)
-    total_of(made(words(6), gold([(0, 2, 1)]), rngs(1))).backward()
+    total_loss(made(words(6), gold([(0, 2, 1)]), rngs(1))).backward()
     assert made.regressor is not None
     assert made.classifier.out.weight.grad is not None
     assert all(p.grad is None or not p.grad.any() for p in made.regressor.parameters())
@@ -293,5 +293,5 @@ def test_no_gradient_passes_from_the_classifier_to_the_regressor() -> None:
 def test_without_gold_there_is_a_loss_and_no_nan() -> None:
     losses = detector()(words(6, 0), gold([], []), rngs(2))
     assert losses["boundary"].count == 0
-    assert torch.isfinite(total_of(losses))
+    assert torch.isfinite(total_loss(losses))
     assert isinstance(LocateAndLabelSettings(), Settings)

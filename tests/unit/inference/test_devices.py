@@ -13,7 +13,7 @@ from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.linking import assemble
 from spandet.spans.flat import enumerate_spans
-from spandet.tensors import Links, SpanPredictions, moved, total_of
+from spandet.tensors import Links, SpanPredictions, to_device, total_loss
 from support.detector_variants import Variant, gold, rngs, variants, words
 from support.pretend_device import DevicesMeetError, pretended_device
 from support.tiny_bert import save_tiny_bert
@@ -42,8 +42,8 @@ def test_detectors_stay_on_their_device(variant: Variant) -> None:
         parameter.requires_grad_(not variant.change)  # the way back once for each preset
     with pretended_device() as device:
         made.to(device)
-        given, right = moved((words(*LENGTHS), gold(*ITEMS)), device)
-        loss = total_of(made(given, right, rngs(*LENGTHS)))
+        given, right = to_device((words(*LENGTHS), gold(*ITEMS)), device)
+        loss = total_loss(made(given, right, rngs(*LENGTHS)))
         if loss.requires_grad:
             loss.backward()
         with torch.no_grad():
@@ -116,5 +116,5 @@ def test_decoding_stays_on_its_device(choice: dict[str, Any], linked: bool) -> N
     settings = DecodingSettings(threshold=0.3, none_weight=0.0, **choice)
     wanted = assemble(given, settings)
     with pretended_device() as device:
-        assert assemble(moved(given, device), settings) == wanted
+        assert assemble(to_device(given, device), settings) == wanted
     assert wanted or choice["crossing"] == "both"

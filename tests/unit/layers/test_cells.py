@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spandet.layers.cells import cells_of, visions
+from spandet.layers.cells import cell_widths, cells_of
 
 Cell = tuple[int, int, int]
 """level, sentence, first word"""
@@ -42,10 +42,10 @@ def vision(kernels: list[int], level: int) -> int:
 def test_visions_and_counts_of_the_specification(
     kernels: list[int], seen: tuple[int, ...], counts: list[int]
 ) -> None:
-    assert visions(kernels) == seen
+    assert cell_widths(kernels) == seen
     cells = cells_of([16], kernels)
     assert [len(level.spans) for level in cells.levels] == counts
-    assert [level.vision for level in cells.levels] == list(seen)
+    assert [level.width for level in cells.levels] == list(seen)
 
 
 @pytest.mark.parametrize(("length", "levels"), [(1, 1), (2, 2), (3, 2), (4, 3), (9, 3)])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from spandet.layers.dropout import Dropout, quicken
+from spandet.layers.dropout import Dropout, use_fast_dropout
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
@@ -58,7 +58,7 @@ def test_nothing_happens_outside_training_and_everything_goes_at_one() -> None:
 
 def test_every_usual_dropout_inside_a_model_is_replaced() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(0.1), nn.Dropout2d(0.2)))
-    quicken(model)
+    use_fast_dropout(model)
     inner = model[1]
     assert isinstance(inner, nn.Sequential)
     assert [type(part) for part in inner] == [Dropout, nn.Dropout2d]

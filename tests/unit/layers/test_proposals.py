@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spandet.layers.cells import Cells, cells_of, visions
+from spandet.layers.cells import Cells, cell_widths, cells_of
 from spandet.layers.proposals import (
     CellProposals,
     FeedForwardUpdate,
@@ -50,7 +50,7 @@ def test_a_first_guess_holds_its_word_and_is_no_wider_than_the_pyramid_sees(
     guesses = fusion()(torch.zeros(sum(lengths), DIM), cell_features(cells, seed), cells)
     word = torch.cat([torch.arange(float(length)) for length in lengths])
     start, end = guesses.soft_spans.unbind(dim=-1)
-    widest = visions(kernels)[-1]
+    widest = cell_widths(kernels)[-1]
     close = 1e-4
     assert (start <= word + close).all()
     assert (end >= word + 1 - close).all()

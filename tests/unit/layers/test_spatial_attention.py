@@ -11,8 +11,8 @@ from torch import Tensor
 from spandet.layers.spatial_attention import (
     Attended,
     AttentionStyle,
-    Bump,
-    Locator,
+    Gaussian,
+    GaussianHead,
     SpatialAttention,
 )
 
@@ -46,46 +46,48 @@ def sentences(*lengths: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_the_log_weight_falls_with_the_distance() -> None:
-    bump = Bump(torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 0.0, 1.0]]))
-    assert bump.log_weight(torch.tensor([[3.0, 4.0]])).item() == 0
-    assert bump.log_weight(torch.tensor([[8.0, 4.0]])).item() == -25
-    assert bump.log_weight(torch.tensor([[3.0, -1.0]])).item() == -25
-    assert bump.log_weight(torch.tensor([[6.0, 8.0]])).item() == -25
+    gaussian = Gaussian(torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 0.0, 1.0]]))
+    assert gaussian.log_weight(torch.tensor([[3.0, 4.0]])).item() == 0
+    assert gaussian.log_weight(torch.tensor([[8.0, 4.0]])).item() == -25
+    assert gaussian.log_weight(torch.tensor([[3.0, -1.0]])).item() == -25
+    assert gaussian.log_weight(torch.tensor([[6.0, 8.0]])).item() == -25
 
 
 @given(st.integers(0, 1000))
 @settings(max_examples=20)
 def test_a_bump_is_a_positive_definite_form_around_place_plus_offset(seed: int) -> None:
     torch.manual_seed(seed)
-    locator, vectors, places = Locator(DIM), torch.randn(5, DIM) * 3, torch.randn(5, 2) * 9
-    bump = locator(vectors, places)
+    locator, vectors, places = GaussianHead(DIM), torch.randn(5, DIM) * 3, torch.randn(5, 2) * 9
+    gaussian = locator(vectors, places)
     said = locator.net(vectors)
-    torch.testing.assert_close(bump.centre, places + said[:, :2])
+    torch.testing.assert_close(gaussian.centre, places + said[:, :2])
     root = said[:, 2:].view(5, 2, 2)
     form = root @ root.transpose(1, 2) + 1e-4 * torch.eye(2)
-    own = bump.precision[:, [0, 1, 1, 2]].view(5, 2, 2)
+    own = gaussian.precision[:, [0, 1, 1, 2]].view(5, 2, 2)
     torch.testing.assert_close(own, form)
     assert (torch.linalg.eigvalsh(own.double()) > 0).all()
     away = torch.randn(5, 2) * 4
-    wanted = -((away - bump.centre)[:, None] @ form @ (away - bump.centre)[..., None]).flatten()
-    torch.testing.assert_close(bump.log_weight(away), wanted, atol=1e-3, rtol=1e-4)
-    assert (bump.log_weight(away) <= 0).all()
+    wanted = -(
+        (away - gaussian.centre)[:, None] @ form @ (away - gaussian.centre)[..., None]
+    ).flatten()
+    torch.testing.assert_close(gaussian.log_weight(away), wanted, atol=1e-3, rtol=1e-4)
+    assert (gaussian.log_weight(away) <= 0).all()
 
 
 def test_a_bump_without_a_form_still_has_a_centre() -> None:
-    locator = Locator(DIM)
+    locator = GaussianHead(DIM)
     torch.nn.init.zeros_(locator.net[2].weight)  # type: ignore[arg-type]
     torch.nn.init.zeros_(locator.net[2].bias)  # type: ignore[arg-type]
-    bump = locator(torch.randn(1, DIM), torch.zeros(1, 2))
-    assert bump.log_weight(torch.tensor([[30.0, 0.0]])).item() == pytest.approx(-0.09)
+    gaussian = locator(torch.randn(1, DIM), torch.zeros(1, 2))
+    assert gaussian.log_weight(torch.tensor([[30.0, 0.0]])).item() == pytest.approx(-0.09)
 
 
 def test_without_a_floor_a_bump_may_be_flat() -> None:
-    locator = Locator(DIM, floor=0.0)
+    locator = GaussianHead(DIM, floor=0.0)
     torch.nn.init.zeros_(locator.net[2].weight)  # type: ignore[arg-type]
     torch.nn.init.zeros_(locator.net[2].bias)  # type: ignore[arg-type]
-    bump = locator(torch.randn(1, DIM), torch.zeros(1, 2))
-    assert bump.log_weight(torch.tensor([[30.0, 9.0]])).item() == 0
+    gaussian = locator(torch.randn(1, DIM), torch.zeros(1, 2))
+    assert gaussian.log_weight(torch.tensor([[30.0, 9.0]])).item() == 0
 
 
 def by_the_book(made: SpatialAttention, queries: Tensor, places: Tensor) -> Attended:
@@ -95,14 +97,14 @@ def by_the_book(made: SpatialAttention, queries: Tensor, places: Tensor) -> Atte
     seen, centres = torch.zeros(len(queries), HEADS, size), torch.zeros(len(queries), HEADS, 2)
     for i in range(len(queries)):
         for head in range(HEADS):
-            bump = made.locator(asks[i, head], places[i])
+            gaussian = made.locator(asks[i, head], places[i])
             scores = torch.zeros(len(queries))
             if style.kind != "spatial":
                 scores = scores + keys[:, head] @ asks[i, head] / size**0.5
             if style.kind != "dot" and head >= style.global_heads:
-                scores = scores + torch.stack([bump.log_weight(place) for place in places])
+                scores = scores + torch.stack([gaussian.log_weight(place) for place in places])
             seen[i, head] = scores.softmax(dim=0) @ values[:, head]
-            centres[i, head] = bump.centre
+            centres[i, head] = gaussian.centre
     votes = made.votes(seen).softmax(dim=1)
     if style.scale_heads:
         merged = made.out((seen * votes.mean(dim=-1, keepdim=True)).flatten(1))

@@ -5,7 +5,7 @@ import torch
 
 from spandet.detectors.locate_and_label.matching import best_gold
 from spandet.spans.coordinates import clamped, legal, to_words
-from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, in_one_list, to_rows
+from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, from_rows, to_rows
 from spandet.spans.overlap import crosses, iou, signed_iou
 from spandet.tensors import GoldSpans
 
@@ -122,8 +122,8 @@ def test_distinct_spans_are_there_once() -> None:
 
 def test_rows_in_one_list_keep_their_order_and_only_what_is_real() -> None:
     rows = torch.tensor([[[0, 2], [1, 3]], [[4, 5], [0, 0]]])
-    every = in_one_list(rows)
+    every = from_rows(rows)
     assert every.sentence.tolist() == [0, 0, 1, 1]
     assert every.spans.tolist() == rows.flatten(0, 1).tolist()
-    real = in_one_list(rows, torch.tensor([[False, True], [True, False]]))
+    real = from_rows(rows, torch.tensor([[False, True], [True, False]]))
     assert (real.sentence.tolist(), real.spans.tolist()) == ([0, 1], [[1, 3], [4, 5]])

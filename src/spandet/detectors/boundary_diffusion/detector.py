@@ -31,9 +31,9 @@ from spandet.layers.label_losses import label_loss, span_labels
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
-from spandet.spans.flat import FlatSpans, distinct, in_one_list
+from spandet.spans.flat import FlatSpans, distinct, from_rows
 from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts, slot_mask
-from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
+from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, to_device
 
 _PROPOSAL_DIM = 128
 _NOWHERE = -1
@@ -90,13 +90,13 @@ class BoundaryDiffusion(Detector):
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Train on several noise levels of each sentence (algorithm 1)."""
-        settings, words = self.settings, words.with_room()
+        settings, words = self.settings, words.with_padding()
         losses: dict[str, Loss] = {}
         slots = self._slots(words, gold, rngs)
         proposed = None
         if self.scorer is not None:
             scores: ProposalScores = self.scorer(words)
-            losses["proposal"] = scores.loss(gold).times(settings.proposal_weight)
+            losses["proposal"] = scores.loss(gold).weighted(settings.proposal_weight)
             proposed, _ = scores.best(slots.mask.shape[1])
         spans = self._corrupted(words, gold, slots, proposed)
         mask = slots.mask.repeat(1, settings.draws)
@@ -111,19 +111,19 @@ class BoundaryDiffusion(Detector):
             settings.pointer_loss,
             slots=mask.sum() if settings.boundary_mean == "slots" else None,
         )
-        losses["boundary"] = boundary.times(settings.boundary_weight)
+        losses["boundary"] = boundary.weighted(settings.boundary_weight)
         if self.slot_head is not None:
             label = self._slot_label_loss(layers, targets, mask, gold)
         else:
-            shown = [in_one_list(*self._pointed(layer.pointers, mask)) for layer in layers]
-            shown.append(in_one_list(gold.spans, gold.mask))
+            shown = [from_rows(*self._pointed(layer.pointers, mask)) for layer in layers]
+            shown.append(from_rows(gold.spans, gold.mask))
             if proposed is not None:
-                shown.append(in_one_list(proposed, slots.mask))
+                shown.append(from_rows(proposed, slots.mask))
             label = self._span_label_loss(words, distinct(shown), gold)
-        losses["label"] = label.times(settings.label_weight)
+        losses["label"] = label.weighted(settings.label_weight)
         if self.linker is not None:
             for name, loss in self.linker.losses(words, gold).items():
-                losses[name] = loss.times(settings.link_weight)
+                losses[name] = loss.weighted(settings.link_weight)
         return losses
 
     def detect(
@@ -131,7 +131,7 @@ class BoundaryDiffusion(Detector):
     ) -> SpanPredictions:
         """Denoise (algorithm 2). The words are read once, however many steps there are."""
         del keep_all  # every slot is carried to the end
-        words, settings = words.with_room(), self.settings
+        words, settings = words.with_padding(), self.settings
         read = self.denoiser.read(words)
         fixed = settings.eval_slots or settings.slots
         counts = self._counts(words, fixed, settings.eval_slots_factor)
@@ -173,7 +173,7 @@ class BoundaryDiffusion(Detector):
             copies=None if settings.expansion == "repeat" else settings.copies,
             levels=settings.levels,
         )
-        return moved(slots, words.mask.device)
+        return to_device(slots, words.mask.device)
 
     def _corrupted(
         self,
@@ -270,7 +270,7 @@ class BoundaryDiffusion(Detector):
             of_slots: Tensor = self.slot_head(slots)
             return of_slots
         assert self.span_head is not None  # noqa: S101 (one of the two)
-        logits = SpanView(words, None).inner(self.span_head, in_one_list(spans))
+        logits = SpanView(words, None).inner(self.span_head, from_rows(spans))
         return logits.view(*spans.shape[:2], -1)
 
     def _pointed(

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_view import SpanView
-from spandet.spans.flat import FlatSpans, in_one_list
+from spandet.spans.flat import FlatSpans, from_rows
 from spandet.spans.pooling import RangeMaximum
 from spandet.tensors import GoldSpans, Links, Loss, Losses, WordFeatures
 
@@ -56,7 +56,7 @@ class FragmentLinker(nn.Module):
 
     def forward(self, words: WordFeatures, spans: Int[Tensor, "batch span 2"]) -> LinkScores:
         """Scores of all pairs and of each fragment."""
-        flat = SpanView(words, None).inner(self.head, in_one_list(spans))
+        flat = SpanView(words, None).inner(self.head, from_rows(spans))
         parts = flat.view(*spans.shape[:2], sum(self.sizes)).split(self.sizes, dim=-1)
         before, after, as_left, as_right, alone = parts
         ends, starts = torch.broadcast_tensors(spans[:, :, None, 1], spans[:, None, :, 0])
@@ -97,4 +97,4 @@ def _loss(logits: Tensor, targets: Tensor, real: Tensor) -> Loss:
     wrong = F.binary_cross_entropy_with_logits(
         logits[real], targets[real].to(logits.dtype), reduction="sum"
     )
-    return Loss.over(wrong, real.sum())
+    return Loss.from_sum(wrong, real.sum())

@@ -42,7 +42,7 @@ def boundary_loss(
         )
     ]
     total = torch.stack(parts).sum() / len(layers)
-    return Loss.over(total, len(slot) if slots is None else slots)
+    return Loss.from_sum(total, len(slot) if slots is None else slots)
 
 
 def _pointer_loss(

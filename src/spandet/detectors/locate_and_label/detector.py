@@ -213,7 +213,7 @@ class LocateAndLabel(Detector):
             sure = self._filter_logits(view, seeds).sigmoid()
             kept = sure > self.settings.filter_threshold
             if not keep_all:
-                seeds, sure, kept = seeds.where(kept), sure[kept], kept[kept]
+                seeds, sure, kept = seeds.select(kept), sure[kept], kept[kept]
         offsets = self._offsets(view, seeds)
         moved = self._moved(seeds, offsets, view)
         probs = self._label_logits(view, moved.spans).softmax(dim=-1)
@@ -359,4 +359,4 @@ class LocateAndLabel(Detector):
 
     def _reduce(self, losses: Float[Tensor, " span"], weight: float, sample: _Sample) -> Loss:
         count = len(losses) if self.settings.reduction == "mean" else sample.sentences
-        return Loss.over(weight * losses.sum(), count)
+        return Loss.from_sum(weight * losses.sum(), count)

@@ -24,8 +24,8 @@ from spandet.layers.mlp import mlp
 from spandet.layers.proposals import (
     CellProposals,
     FeedForwardUpdate,
+    FlatProposals,
     GatedUpdate,
-    Guesses,
     ProposalFusion,
     Proposals,
     RegressorLayer,
@@ -34,7 +34,7 @@ from spandet.layers.span_head import SpanHead
 from spandet.layers.span_view import SpanView
 from spandet.layers.spatial_attention import AttentionStyle, SpatialAttention
 from spandet.spans.flat import FlatSpans, to_rows
-from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, moved
+from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, to_device
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class ProposerRegressor(Detector):
             early: Said = self.head(state, words)
             parts = self.loss.losses(early, gold, self.loss.targets(early, gold, copies))
             for name, part in parts.items():
-                losses[f"{name}_{number}"] = part.times(weight)
+                losses[f"{name}_{number}"] = part.weighted(weight)
         return losses
 
     def detect(
@@ -159,11 +159,11 @@ class ProposerRegressor(Detector):
         flat = words.features[mask]
         if not len(flat):
             return [self._empty(words)] * (rounds + 1)
-        cells = moved(cells_of(words.lengths.tolist(), self.settings.kernels), mask.device)
-        guesses: Guesses = self.propose(flat, self.pyramid(flat, cells), cells)
+        cells = to_device(cells_of(words.lengths.tolist(), self.settings.kernels), mask.device)
+        guesses: FlatProposals = self.propose(flat, self.pyramid(flat, cells), cells)
         if self.settings.proposals == "cells":
             mask, order = cells.mask, cells.order
-            guesses = Guesses(guesses.queries[order], guesses.soft_spans[order])
+            guesses = FlatProposals(guesses.queries[order], guesses.soft_spans[order])
         queries = _laid_out(guesses.queries, mask)
         logits = self.first_labels(queries)  # eq. 10
         state = Proposals(queries, _laid_out(guesses.soft_spans, mask), logits, mask)
@@ -234,7 +234,7 @@ class ProposerRegressor(Detector):
         origin = torch.cat([proposal, origin])
         logits = self._named(said.label_logits[own.sentence, origin], own, state, origin, words)
         losses = F.cross_entropy(logits, labels, reduction="sum")
-        return Loss.over(losses, len(labels))
+        return Loss.from_sum(losses, len(labels))
 
 
 def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> RegressorLayer:

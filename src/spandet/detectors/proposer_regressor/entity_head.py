@@ -11,7 +11,7 @@ from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.proposals import Proposals
 from spandet.layers.spatial_attention import FLOOR
-from spandet.tensors import WordFeatures, at_least_single
+from spandet.tensors import WordFeatures, at_least_float32
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,5 @@ class EntityHead(Exportable):
         words: Float[Tensor, "batch word dim"],
     ) -> tuple[Tensor, ...]:
         """The logits of labels, and the tensors of `SpanScores` in order."""
-        logits = at_least_single(label_logits + self.label_change(queries))  # eq. 21
+        logits = at_least_float32(label_logits + self.label_change(queries))  # eq. 21
         return logits, *self.pointer.score(queries, soft_spans, words)

@@ -71,12 +71,12 @@ class SetLoss:
         counts = mask.sum(dim=1)
         match self.reduction:
             case "proposals":
-                return Loss.over(losses.sum(), counts.sum())
+                return Loss.from_sum(losses.sum(), counts.sum())
             case "sentences":
                 means = losses.sum(dim=1) / counts.clamp(min=1)
-                return Loss.over(means.sum(), (counts > 0).sum())
+                return Loss.from_sum(means.sum(), (counts > 0).sum())
             case "sum":
-                return Loss.over(losses.sum(), (counts > 0).sum())
+                return Loss.from_sum(losses.sum(), (counts > 0).sum())
 
 
 def _reachable(gold: GoldSpans, max_width: int | None) -> Bool[Tensor, "batch gold"]:

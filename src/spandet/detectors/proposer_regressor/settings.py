@@ -55,7 +55,7 @@ class ProposerRegressorSettings(Settings):
     scale_heads: bool = False
     """Weigh what heads saw by their say in the location."""
     precision_floor: Weight = FLOOR
-    """What is added to Θ, so that no bump is flat in any direction; 0: nothing (the paper)."""
+    """What is added to Θ, so that no Gaussian is flat in any direction; 0: nothing (the paper)."""
     update: Update = "gate"
     """How queries take in what they saw; the ablation of the gate is "ffn" or "residual"."""
     update_norm: bool = False

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spandet.layers.spatial_attention import FLOOR, Bump, Locator
+from spandet.layers.spatial_attention import FLOOR, Gaussian, GaussianHead
 
 _CHUNK_CELLS = 1 << 22
 
@@ -18,7 +18,7 @@ class SpanScores:
     """How well every span suits every proposal, in a form that is quadratic at most.
 
     The score of a span is starts[start] + ends[end - 1] + cross · (start - μ₀) · (end - μ₁): the
-    bump's quadratic form, expanded, leaves only one term that both boundaries share.
+    Gaussian's quadratic form, expanded, leaves only one term that both boundaries share.
     """
 
     starts: Float[Tensor, "*proposals word"]
@@ -96,7 +96,7 @@ class SpanPointer(nn.Module):
         super().__init__()
         self.ask = nn.Linear(dim, 2 * dim)
         self.answer = None if tied else nn.Linear(dim, 2 * dim)
-        self.locator = Locator(dim, floor=floor)
+        self.locator = GaussianHead(dim, floor=floor)
         self.max_width = max_width
 
     def forward(
@@ -121,14 +121,14 @@ class SpanPointer(nn.Module):
         ask_start, ask_end = self.ask(queries).chunk(2, dim=-1)
         answers = (self.ask if self.answer is None else self.answer)(words)
         answer_start, answer_end = (answers / words.shape[-1] ** 0.5).chunk(2, dim=-1)
-        bump: Bump = self.locator(queries, soft_spans)
-        of_start, of_both, of_end = bump.precision[..., None, :].unbind(dim=-1)
+        gaussian: Gaussian = self.locator(queries, soft_spans)
+        of_start, of_both, of_end = gaussian.precision[..., None, :].unbind(dim=-1)
         position = torch.arange(words.shape[1], device=words.device)
-        before = position - bump.centre[..., :1]
-        after = position + 1 - bump.centre[..., 1:]
+        before = position - gaussian.centre[..., :1]
+        after = position + 1 - gaussian.centre[..., 1:]
         return (
             ask_start @ answer_start.transpose(1, 2) - of_start * before * before,
             ask_end @ answer_end.transpose(1, 2) - of_end * after * after,
             -2 * of_both.squeeze(-1),
-            bump.centre,
+            gaussian.centre,
         )

@@ -10,7 +10,7 @@ from spandet.detectors.boundary_diffusion.settings import PRESETS, BoundaryDiffu
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.seeding import generator
-from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures, total_of
+from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures, total_loss
 
 DIM, LABELS = 8, 4
 SMALL = {"dim": 8, "heads": 2, "hidden": 16}
@@ -130,7 +130,7 @@ def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_b
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_everything_learns_and_every_span_lies_in_its_sentence(settings: dict[str, Any]) -> None:
     made = detector(**settings)
-    total_of(made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))).backward()
+    total_loss(made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))).backward()
     lost = [name for name, p in made.named_parameters() if p.grad is None]
     assert not lost
     got = detected(made, 7, 3, 1)
@@ -147,10 +147,10 @@ def test_without_words_or_entities_there_is_no_nan(settings: dict[str, Any]) -> 
     nothing = WordFeatures(torch.zeros(2, 0, DIM), torch.zeros(2, 0, dtype=torch.bool))
     for some, count in ((nothing, 2), (words(6, 1), 2)):
         losses = made(some, gold([], []), rngs(*range(count)))
-        assert torch.isfinite(total_of(losses))
+        assert torch.isfinite(total_loss(losses))
         assert losses["boundary"].total == 0
         assert losses["boundary"].count == 0 or made.settings.boundary_mean == "slots"
-        total_of(losses).backward()
+        total_loss(losses).backward()
     assert not made.detect(nothing, rngs(0, 0)).mask.any()
 
 
@@ -337,5 +337,5 @@ def test_half_precision_will_do(settings: dict[str, Any]) -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         losses = made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))
         got = detected(made, *LENGTHS)
-    assert torch.isfinite(total_of(losses))
+    assert torch.isfinite(total_loss(losses))
     assert torch.isfinite(got.label_probs).all()

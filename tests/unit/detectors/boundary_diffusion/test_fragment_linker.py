@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from spandet.detectors.boundary_diffusion.fragment_linker import FragmentLinker
-from spandet.tensors import GoldSpans, Links, total_of
+from spandet.tensors import GoldSpans, Links, total_loss
 from support.sentence_toys import gold_spans, word_features
 
 DIM = 6
@@ -114,7 +114,7 @@ def test_it_learns_and_every_weight_takes_part() -> None:
     moved = {name: torch.zeros(()) for name, _ in made.named_parameters()}
     for _ in range(60):
         optimizer.zero_grad()
-        total_of(made.losses(words, gold)).backward()
+        total_loss(made.losses(words, gold)).backward()
         for name, parameter in made.named_parameters():
             moved[name] += torch.zeros(()) if parameter.grad is None else parameter.grad.abs().sum()
         optimizer.step()
@@ -130,4 +130,4 @@ def test_it_learns_and_every_weight_takes_part() -> None:
 def test_sentences_without_entities(rows: list[list[tuple[int, int, int]]]) -> None:
     losses = linker().losses(word_features(*[4] * len(rows), dim=DIM), gold_spans(*rows))
     assert [float(loss.count) for loss in losses.values()] == [0, 0]
-    assert total_of(losses).item() == 0
+    assert total_loss(losses).item() == 0

@@ -18,8 +18,8 @@ from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.layers.proposals import RegressorLayer
-from spandet.layers.spatial_attention import Locator
-from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_of
+from spandet.layers.spatial_attention import GaussianHead
+from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 16, 4
@@ -142,7 +142,7 @@ def unused(settings: dict[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("settings", VARIANTS, ids=name)
 def test_every_part_learns(settings: dict[str, Any]) -> None:
     made = detector(**settings)
-    total_of(made(words(*ENTITIES), gold_spans(*ENTITIES.values()), [])).backward()
+    total_loss(made(words(*ENTITIES), gold_spans(*ENTITIES.values()), [])).backward()
     idle = tuple(unused(settings))
     for label, parameter in made.named_parameters():
         if any(part in label for part in idle):
@@ -215,7 +215,7 @@ def test_presets_start_as_the_authors_do(options: dict[str, Any], floor: float) 
     values = ProposerRegressorSettings.build({"heads": 4, **options}, where="detector")
     torch.manual_seed(0)
     made = ProposerRegressor(values, dim=DIM, sentence_dim=0, labels=LABELS)
-    floors = [own.floor for own in made.modules() if isinstance(own, Locator)]
+    floors = [own.floor for own in made.modules() if isinstance(own, GaussianHead)]
     assert floors == [floor] * 4
     is_theirs = floor == 0
     first, downwards = made.layers[0], list(made.pyramid.downwards)
@@ -335,7 +335,7 @@ NOTHING = [words(0, 0), words(0, width=4), words()]
 @pytest.mark.parametrize("settings", [{}, *BEYOND[3:6]], ids=name)
 def test_nothing_to_read_is_nothing_to_find(given: WordFeatures, settings: dict[str, Any]) -> None:
     made = detector(**settings)
-    total = total_of(made(given, gold_spans(*[[] for _ in given.mask]), []))
+    total = total_loss(made(given, gold_spans(*[[] for _ in given.mask]), []))
     assert total == 0
     got = made.detect(given, [])
     assert got.spans.shape == (len(given.mask), 0, 2)
@@ -348,7 +348,7 @@ def test_without_entities_there_is_a_loss_and_no_nan(settings: dict[str, Any]) -
     losses = detector(**settings)(words(6, 1, 0), gold_spans([], [], []), [])
     assert losses["span"].total == 0
     assert losses["label"].total > 0
-    assert torch.isfinite(total_of(losses))
+    assert torch.isfinite(total_loss(losses))
 
 
 def test_half_precision_computes_the_same_to_its_precision() -> None:
@@ -357,9 +357,9 @@ def test_half_precision_computes_the_same_to_its_precision() -> None:
         torch.manual_seed(0)
         values = ProposerRegressorSettings.build({"heads": 4, **settings}, where="detector")
         made = ProposerRegressor(values, dim=DIM, sentence_dim=0, labels=LABELS).eval()
-        full = total_of(made(given, gold, []))
+        full = total_loss(made(given, gold, []))
         with torch.autocast("cpu", torch.bfloat16):
-            half = total_of(made(given, gold, []))
+            half = total_loss(made(given, gold, []))
             made.detect(given, [])
         assert half.item() == pytest.approx(full.item(), rel=0.05)
 
@@ -384,7 +384,7 @@ def test_one_span_with_two_labels_can_be_learnt_and_said() -> None:
     optimizer = torch.optim.Adam(made.parameters(), lr=0.02)
     for _ in range(30):
         optimizer.zero_grad()
-        total_of(made(given, gold, [])).backward()
+        total_loss(made(given, gold, [])).backward()
         optimizer.step()
     assert decoded(made, given) == {(0, 1, 3, 1), (0, 1, 3, 3)}
 
@@ -431,14 +431,14 @@ import resource, sys
 import torch
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
 from spandet.detectors.proposer_regressor.settings import ProposerRegressorSettings
-from spandet.tensors import GoldSpans, WordFeatures, total_of
+from spandet.tensors import GoldSpans, WordFeatures, total_loss
 
 made = ProposerRegressor(ProposerRegressorSettings(), dim=32, sentence_dim=0, labels=6)
 words = WordFeatures(torch.randn(1, 1000, 32), torch.ones(1, 1000, dtype=torch.bool))
 starts = torch.arange(0, 990, 10)
 spans = torch.stack([starts, starts + 1 + starts % 7], dim=1)[None]
 gold = GoldSpans(spans, 1 + spans[..., 0] % 5, torch.ones(1, len(starts), dtype=torch.bool))
-total_of(made(words, gold, [])).backward()
+total_loss(made(words, gold, [])).backward()
 with torch.no_grad():
     made.eval().detect(words, [], keep_all=True)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)

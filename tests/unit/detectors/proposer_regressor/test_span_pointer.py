@@ -41,7 +41,7 @@ def listed(length: int, max_width: int | None) -> list[tuple[int, int]]:
 def by_the_book(
     made: SpanPointer, query: Tensor, place: Tensor, words: Tensor, span: tuple[int, int]
 ) -> Tensor:
-    """Eqs. 21-22 for one span: two scaled dot products, and the bump's quadratic form."""
+    """Eqs. 21-22 for one span: two scaled dot products, and the gaussian's quadratic form."""
     answers = made.ask if made.answer is None else made.answer
     asks = made.ask(query).view(2, DIM)
     first, last = answers(words[span[0]]).view(2, DIM)[0], answers(words[span[1] - 1])[DIM:]
