@@ -34,7 +34,7 @@ def main() -> None:
 
 def predicted(model: str, documents: Sequence[Document]) -> list[Document]:
     """All that the model finds, however unsure."""
-    recognizer = Recognizer.from_pretrained(model, ["decoding.none_weight=0"])
+    recognizer = Recognizer.from_pretrained(model, ["decoding.min_odds=0"])
     return list(recognizer.predict(documents, min_score=FAINT, progress=True))
 
 

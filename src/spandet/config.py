@@ -13,7 +13,7 @@ from annotated_types import Ge, Interval
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spandet.errors import ConfigError, UsageError
-from spandet.old_settings import current_names
+from spandet.old_settings import assign, current_names
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 Weight = Annotated[float, Ge(0)]
@@ -116,7 +116,7 @@ def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, An
             place = place.setdefault(key, {})
             if not isinstance(place, dict):
                 raise ConfigError(f"{assignment!r}: {key} is a value, not a section")
-        place[keys[-1]] = _value(text.strip())
+        assign(keys[-2] if len(keys) > 1 else "", place, keys[-1], _value(text.strip()))
     return result
 
 

@@ -1,26 +1,33 @@
-"""Settings of earlier versions: what became of a name that recipes and model folders still have."""
+"""Setting names of earlier versions, so that old recipes and saved models can still be loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-RENAMED: Mapping[str, Mapping[str, str]] = {}
-"""Class of settings → old name → new name."""
-REMOVED: Mapping[str, Mapping[str, Any]] = {}
-"""Class of settings → old name → the only value that can still be read: what is always done now."""
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "BiaffineSettings": {"emission": "min_odds"},
+    "DecodingSettings": {"none_weight": "min_odds"},
+    "ProposerRegressorSettings": {"emission": "min_odds"},
+}
+"""Settings class → old name → new name."""
+REMOVED: Mapping[str, Mapping[str, Any]] = {
+    "LocateAndLabelSettings": {"outer_edge": "clamp"},
+    "SpanJurySettings": {"nomination_weight": 1.0},
+}
+"""Settings class → removed name → the only value that is still accepted: today's behaviour."""
 
 
 def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same values under the names of this version.
+    """Replace old setting names by new ones and drop removed settings.
 
     Args:
-        group: The class of the settings.
-        values: As a recipe or the config of a model has them.
+        group: Name of the settings class.
+        values: Settings as written in a recipe or a model's config.
 
     Raises:
-        ValueError: a setting stands there under both names, or was removed and is set to something
-            that this version cannot do.
+        ValueError: a setting is given under its old and its new name, or a removed setting has a
+            value that this version does not support.
     """
     renamed, removed = RENAMED.get(group, {}), REMOVED.get(group, {})
     result: dict[str, Any] = {}
@@ -28,7 +35,7 @@ def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
         if name in removed:
             if value != removed[name]:
                 raise ValueError(
-                    f"{name} was removed: {value!r} cannot be read, only {removed[name]!r}"
+                    f"{name} was removed: only {removed[name]!r} is still supported, got {value!r}"
                 )
             continue
         new = renamed.get(name, name)
@@ -36,3 +43,18 @@ def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} is now called {new}, and both are set")
         result[new] = value
     return result
+
+
+def assign(section: str, values: dict[str, Any], name: str, value: Any) -> None:
+    """Set one value of a section, whichever of its names is given or already in use.
+
+    A settings class is called after its section, that of a detector after the detector:
+    `[decoding]` is DecodingSettings, `[detector]` with `name = "span-jury"` SpanJurySettings.
+    """
+    title = str(values.get("name")) if section == "detector" else section
+    group = "".join(word.capitalize() for word in title.replace("_", "-").split("-")) + "Settings"
+    renamed = RENAMED.get(group, {})
+    new = renamed.get(name, name)
+    for old in [old for old, current in renamed.items() if current == new]:
+        values.pop(old, None)
+    values[new] = value

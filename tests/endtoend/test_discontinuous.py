@@ -46,7 +46,7 @@ def f1_of_gaps(recognizer: Recognizer, documents: list[Document]) -> float:
 
 def unsure(recognizer: Recognizer, documents: list[Document]) -> list[Document]:
     """Everything that is found, however little is behind it."""
-    recognizer.decoding = DecodingSettings(threshold=0.0, none_weight=0.0)
+    recognizer.decoding = DecodingSettings(threshold=0.0, min_odds=0.0)
     return list(recognizer.predict(documents))
 
 

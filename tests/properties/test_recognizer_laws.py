@@ -27,7 +27,7 @@ SMALLER: dict[str, dict[str, Any]] = {
     "proposer-regressor": {"cell": "lstm", "recurrent_dim": 16, "heads": 2, "layers": 1},
     "boundary-diffusion": {"dim": 16},
     "span-jury": {"dim": 16, "heads": 2},
-    "biaffine": {"dim": 16, "max_width": 4, "emission": 0.0},
+    "biaffine": {"dim": 16, "max_width": 4, "min_odds": 0.0},
 }
 ODD = {
     "empty": "",
@@ -54,7 +54,7 @@ def random_model(detector: str) -> Recognizer:
             "fusion": {"dim": 16},
         },
         "detector": {"name": detector, **SMALLER[detector]},
-        "decoding": {"threshold": 0.0, "none_weight": 0.0},
+        "decoding": {"threshold": 0.0, "min_odds": 0.0},
     }
     model = Recognizer.build(ModelSettings.resolve(values), list(generate(30, seed=2)))
     with torch.no_grad():

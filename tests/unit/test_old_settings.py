@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from spandet import old_settings
-from spandet.config import Settings
+from spandet.config import Settings, override
 from spandet.errors import ConfigError
+from spandet.inference.recognizer import ModelSettings
 
 
-class Oven(Settings):
+class OvenSettings(Settings):
     """An example."""
 
     heat: int = 200
@@ -18,34 +19,103 @@ class Oven(Settings):
     """Use the fan?"""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_settings, "RENAMED", {"Oven": {"hotness": "heat"}})
-    monkeypatch.setattr(old_settings, "REMOVED", {"Oven": {"light": True}})
+    monkeypatch.setattr(old_settings, "RENAMED", {"OvenSettings": {"hotness": "heat"}})
+    monkeypatch.setattr(old_settings, "REMOVED", {"OvenSettings": {"light": True}})
 
 
+@pytest.mark.usefixtures("_tables")
 def test_an_old_name_is_read_as_the_new_one() -> None:
-    assert Oven.build({"hotness": 180}, where="oven") == Oven(heat=180)
-    assert Oven.model_validate_json('{"hotness": 180, "fan": true}') == Oven(heat=180, fan=True)
+    assert OvenSettings.build({"hotness": 180}, where="oven") == OvenSettings(heat=180)
+    assert OvenSettings.model_validate_json('{"hotness": 180, "fan": true}') == OvenSettings(
+        heat=180, fan=True
+    )
 
 
+@pytest.mark.usefixtures("_tables")
 def test_an_old_name_replaces_the_value_of_a_preset() -> None:
-    assert Oven.filled({"heat": 150, "fan": True}, {"hotness": 180}) == {"heat": 180, "fan": True}
+    assert OvenSettings.filled({"heat": 150, "fan": True}, {"hotness": 180}) == {
+        "heat": 180,
+        "fan": True,
+    }
 
 
+@pytest.mark.usefixtures("_tables")
 def test_both_names_at_once_are_an_error() -> None:
     for values in ({"hotness": 180, "heat": 200}, {"heat": 200, "hotness": 180}):
         with pytest.raises(ConfigError, match="hotness is now called heat, and both are set"):
-            Oven.build(values, where="oven")
+            OvenSettings.build(values, where="oven")
 
 
+@pytest.mark.usefixtures("_tables")
 def test_a_removed_setting_is_read_only_with_the_value_that_holds_now() -> None:
-    assert Oven.build({"light": True}, where="oven") == Oven()
-    with pytest.raises(ConfigError, match="light was removed: False cannot be read, only True"):
-        Oven.build({"light": False}, where="oven")
+    assert OvenSettings.build({"light": True}, where="oven") == OvenSettings()
+    with pytest.raises(
+        ConfigError, match="light was removed: only True is still supported, got False"
+    ):
+        OvenSettings.build({"light": False}, where="oven")
 
 
+@pytest.mark.usefixtures("_tables")
 def test_the_old_name_is_not_a_setting() -> None:
-    assert "hotness" not in Oven(heat=180).model_dump()
+    assert "hotness" not in OvenSettings(heat=180).model_dump()
     with pytest.raises(ConfigError, match="does not know hot;"):
-        Oven.build({"hot": 1}, where="oven")
+        OvenSettings.build({"hot": 1}, where="oven")
+
+
+@pytest.mark.usefixtures("_tables")
+@pytest.mark.parametrize("stored", ["hotness", "heat"])
+@pytest.mark.parametrize("assigned", ["hotness", "heat"])
+def test_an_assignment_replaces_a_value_under_either_name(stored: str, assigned: str) -> None:
+    values = override({"oven": {stored: 150, "fan": True}}, [f"oven.{assigned}=180"])
+    assert OvenSettings.build(values["oven"], where="oven") == OvenSettings(heat=180, fan=True)
+
+
+@pytest.mark.parametrize(
+    ("detector", "section", "old", "new"),
+    [
+        ("span-jury", "decoding", {"none_weight": 0.25}, {"min_odds": 0.25}),
+        ("biaffine", "detector", {"emission": 0.25}, {"min_odds": 0.25}),
+        (
+            "proposer-regressor",
+            "detector",
+            {"emission": 0.25, "none_weight": 0.5},
+            {"min_odds": 0.25, "none_weight": 0.5},
+        ),
+        ("locate-and-label", "detector", {"outer_edge": "clamp"}, {}),
+        ("span-jury", "detector", {"nomination_weight": 1.0}, {}),
+    ],
+)
+def test_the_settings_of_earlier_versions_are_read(
+    detector: str, section: str, old: dict[str, float], new: dict[str, float]
+) -> None:
+    def resolved(values: dict[str, float], *assignments: str) -> ModelSettings:
+        sections: dict[str, dict[str, object]] = {
+            "encoder": {"hashed": {}},
+            "detector": {"name": detector},
+        }
+        sections.setdefault(section, {}).update(values)
+        return ModelSettings.resolve(override(sections, assignments))
+
+    assert resolved(old) == resolved(new)
+    for name, value in new.items():
+        assert resolved(old, f"{section}.{name}={value / 2}") == resolved({**new, name: value / 2})
+
+
+@pytest.mark.parametrize(
+    ("detector", "old", "allowed"),
+    [
+        (
+            "locate-and-label",
+            {"outer_edge": "learned"},
+            "only 'clamp' is still supported, got 'learned'",
+        ),
+        ("span-jury", {"nomination_weight": 2.0}, "only 1.0 is still supported, got 2.0"),
+    ],
+)
+def test_a_removed_choice_is_an_error_that_names_what_is_left(
+    detector: str, old: dict[str, object], allowed: str
+) -> None:
+    with pytest.raises(ConfigError, match=allowed):
+        ModelSettings.resolve({"encoder": {"hashed": {}}, "detector": {"name": detector, **old}})

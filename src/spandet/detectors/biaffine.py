@@ -31,14 +31,14 @@ class BiaffineSettings(Settings):
     """Widest span in words; 0: any, which is quadratic in the length."""
     smoothing: Share = 0.0
     """Boundary smoothing: what an entity's label loses to the four spans that miss it by a word."""
-    emission: Share = 0.1
-    """A span goes on to decoding when a label is surer than this share of "no entity"."""
+    min_odds: Share = 0.1
+    """Keep a span when its best label is more probable than `min_odds` times "no entity"."""
     dropout: Share = 0.2
     """On words, and on their two vectors."""
 
 
 _PAPER: dict[str, dict[str, Any]] = {
-    "detector": {"max_width": 0, "emission": 1.0},
+    "detector": {"max_width": 0, "min_odds": 1.0},
     "decoding": {"threshold": 0.0},
 }
 PRESETS = {
@@ -81,7 +81,7 @@ class Biaffine(Detector):
         del rngs
         spans, logits = self._scored(words)
         probs = logits.softmax(dim=-1)
-        kept = probs[:, 1:].amax(dim=-1) > self.settings.emission * probs[:, 0]
+        kept = probs[:, 1:].amax(dim=-1) > self.settings.min_odds * probs[:, 0]
         if not keep_all:
             spans, probs, kept = spans.select(kept), probs[kept], kept[kept]
 

@@ -49,7 +49,6 @@ class SpanJurySettings(Settings):
     use_category_embedding: bool = True
     """Show the others what a nominee is taken for so far."""
     dropout: Share = 0.1
-    nomination_weight: Weight = 1.0
     label_weight: Weight = 6.0
     """More than the other: most of what the encoder learns, it learns from labels."""
     none_weight: Weight = 1.0
@@ -92,7 +91,7 @@ class SpanJury(Detector):
             settings.none_weight,
         )
         return {
-            "nomination": scores.loss(gold).weighted(settings.nomination_weight),
+            "nomination": scores.loss(gold),
             "label": label.weighted(settings.label_weight),
         }
 
@@ -133,7 +132,7 @@ class SpanJury(Detector):
         rounds: int,
     ) -> list[Proposals]:
         """Nominees as they were read, and after each round."""
-        read: Float[Tensor, "_ dim"] = SpanView(words, None).inner(self.read, from_rows(spans))
+        read: Float[Tensor, "_ dim"] = SpanView(words).inner(self.read, from_rows(spans))
         queries = read.view(*spans.shape[:2], -1)
         places = spans.to(torch.float32)
         states = [Proposals(queries, places, self.first_labels(queries), mask)]

@@ -27,8 +27,8 @@ class DecodingSettings(Settings):
 
     threshold: Share = 0.5
     """δ: only what is surer than this is an entity."""
-    none_weight: Share = 1.0
-    """A label must be surer than this share of "no entity"; 1: it must be the likeliest."""
+    min_odds: Share = 1.0
+    """Keep a candidate when its best label is more probable than `min_odds` times "no entity"."""
     nms_decay: Share = 1.0
     """u: what the overlapped loses in Soft-NMS; 1: no suppression (ablation)."""
     nms_overlap: Share = 0.6
@@ -85,7 +85,7 @@ def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
     """Entities in reading order: in a sentence from left to right, outer before inner."""
     best, label = predictions.label_probs[..., 1:].max(dim=-1)
     label = label + 1
-    likely = best > settings.none_weight * predictions.label_probs[..., 0]
+    likely = best > settings.min_odds * predictions.label_probs[..., 0]
     sentence, origin = (predictions.mask & likely).nonzero(as_tuple=True)
     spans = predictions.spans[sentence, origin]
     order = _reading_order(sentence, spans)

@@ -63,8 +63,8 @@ def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
     That nothing overlaps, or that what overlaps too much goes (`nms_decay = 0`), is a rule of the
     recipe, and stays.
     """
-    for none_weight in dict.fromkeys((settings.none_weight, 0.0)):
-        everything = settings.model_copy(update={"threshold": 0.0, "none_weight": none_weight})
+    for min_odds in dict.fromkeys((settings.min_odds, 0.0)):
+        everything = settings.model_copy(update={"threshold": 0.0, "min_odds": min_odds})
         yield everything
         if 0 < settings.nms_decay < 1 and not settings.flat:
             for decay, overlap in product(_NMS_DECAYS, _NMS_OVERLAPS):

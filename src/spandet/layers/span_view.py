@@ -1,8 +1,7 @@
-"""The words of a batch as span heads look at them: inside a span, and at its boundaries."""
+"""Inputs of span heads: the pooled words of a span and the words at its boundaries."""
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, maximum, minimum
 
 from spandet.layers.span_head import SpanHead
 from spandet.spans.flat import FlatSpans
@@ -11,13 +10,11 @@ from spandet.tensors import WordFeatures
 
 
 class SpanView:
-    """The words of a batch as span heads look at them."""
+    """The words of a batch, prepared once for several span heads."""
 
-    def __init__(self, words: WordFeatures, outside: Tensor | None) -> None:
-        flat = words.features.flatten(0, 1)
-        self.words = flat if outside is None else torch.cat([flat, outside])
+    def __init__(self, words: WordFeatures) -> None:
+        self.words = words.features.flatten(0, 1)
         self.lengths: Int[Tensor, " batch"] = words.lengths
-        self._outside = None if outside is None else len(flat)
         self._row = words.mask.shape[1]
         self._maximum = RangeMaximum(words.features, max(self._row, 1))
         self._sentence = words.sentence
@@ -26,25 +23,25 @@ class SpanView:
     def inner(
         self, head: SpanHead, spans: FlatSpans, whole: Float[Tensor, "span dim"] | None = None
     ) -> Float[Tensor, "span out"]:
-        """A head that looks at the first and the last word of a span.
+        """Apply a head to [pooled words; first word; last word] of each span.
 
         Args:
-            head: Scores spans.
-            spans: Which ones.
-            whole: Shown to the head instead of the sentence's vector.
+            head: The head.
+            spans: The spans to score.
+            whole: Input of the head in place of the sentence vector.
         """
         base = spans.sentence * self._row
-        last = torch.maximum(spans.ends - 1, spans.starts)  # an empty span is the word at its place
+        last = maximum(spans.ends - 1, spans.starts)  # an empty span is the word at its position
         return self._apply(head, spans, base + spans.starts, base + last, whole)
 
     def outer(self, head: SpanHead, spans: FlatSpans) -> Float[Tensor, "span out"]:
-        """A head that looks at the words just before and just after a span."""
+        """Apply a head to [pooled words; word before the span; word after it].
+
+        At the edge of a sentence its first or last word takes the place of the missing word.
+        """
         base, last = spans.sentence * self._row, self.lengths[spans.sentence] - 1
         left = base + (spans.starts - 1).clamp(min=0)
-        right = base + torch.minimum(spans.ends, last)
-        if self._outside is not None:
-            left = torch.where(spans.starts > 0, left, self._outside)
-            right = torch.where(spans.ends <= last, right, self._outside + 1)
+        right = base + minimum(spans.ends, last)
         return self._apply(head, spans, left, right)
 
     def _apply(
@@ -61,7 +58,7 @@ class SpanView:
         return scores
 
     def _inside(self, spans: FlatSpans) -> Tensor:
-        """The maximum over each span, looked up once for heads that look at the same spans."""
+        """The maximum over each span, computed once for consecutive heads on the same spans."""
         if self._pooled is None or self._pooled[0] is not spans:
             self._pooled = spans, self._maximum.inside(spans)
         return self._pooled[1]

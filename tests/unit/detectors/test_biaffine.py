@@ -84,10 +84,10 @@ def test_only_what_may_be_an_entity_goes_on() -> None:
     sentence = words(9)
     whole = detector().detect(sentence, [], keep_all=True)
     assert whole.mask.shape[1] == 45
-    for emission in (0.0, 0.1, 1.0):
-        made = detector(emission=emission)
+    for min_odds in (0.0, 0.1, 1.0):
+        made = detector(min_odds=min_odds)
         kept = by_span(made.detect(sentence, []), 0)
-        wanted = {s: p for s, p in by_span(whole, 0).items() if p[1:].max() > emission * p[0]}
+        wanted = {s: p for s, p in by_span(whole, 0).items() if p[1:].max() > min_odds * p[0]}
         assert set(kept) == set(wanted)
         assert made.detect(sentence, [], keep_all=True).mask.sum() == len(wanted)
     assert 0 < len(wanted) < 45

@@ -17,7 +17,7 @@ DECODINGS = [
     DecodingSettings(),
     DecodingSettings(threshold=0, crossing="keep"),
     DecodingSettings(threshold=0.1, crossing="both", merge="first", nms_decay=0.6),
-    DecodingSettings(threshold=0, crossing="keep", merge="sum", none_weight=0),
+    DecodingSettings(threshold=0, crossing="keep", merge="sum", min_odds=0),
 ]
 
 

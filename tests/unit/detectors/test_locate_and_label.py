@@ -211,7 +211,7 @@ def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -
 
 
 def _view(made: LocateAndLabel) -> Any:
-    return SpanView(words(3), made.outside)
+    return SpanView(words(3))
 
 
 @pytest.mark.parametrize(("probability", "kept"), [(0.17, True), (0.16, False)])
@@ -233,7 +233,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"use_regressor": False},
     {"use_filter": False, "use_regressor": False},
     {"soft_exponent": 0, "label_loss": "focal", "reduction": "sum"},
-    {"outer_edge": "learned", "pairing": "seed", "soft_offsets": True},
+    {"pairing": "seed", "soft_offsets": True},
     {"offset_activation": "sigmoid_n", "illegal": "discard", "pairing": "positives"},
     {"offset_activation": "tanh_n", "sentence_feature": True, "eval_lengths": [1, 2]},
 ]

@@ -179,16 +179,16 @@ def test_candidates_that_agree_make_each_other_surer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("none_weight", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
+    ("min_odds", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
 )
-def test_a_label_must_beat_a_share_of_no_entity(none_weight: float, found: list[int]) -> None:
+def test_a_label_must_beat_a_share_of_no_entity(min_odds: float, found: list[int]) -> None:
     spans = torch.tensor([[[0, 1], [1, 2], [2, 3]]])
     probs = torch.tensor([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]])
     given_ = SpanPredictions(spans, probs, torch.ones(1, 3, dtype=torch.bool))
-    got = decode(given_, DecodingSettings(threshold=0, none_weight=none_weight))
+    got = decode(given_, DecodingSettings(threshold=0, min_odds=min_odds))
     assert [end for _, end in got.spans.tolist()] == found
     likeliest = probs.argmax(dim=-1)[0]
-    if none_weight == 1:
+    if min_odds == 1:
         assert got.labels.tolist() == likeliest[likeliest > 0].tolist()
 
 

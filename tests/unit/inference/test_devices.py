@@ -113,7 +113,7 @@ def test_decoding_stays_on_its_device(choice: dict[str, Any], linked: bool) -> N
     links = Links(torch.eye(count).flip(0).expand(2, -1, -1), torch.ones(2, count))
     mask = torch.ones(2, count, dtype=torch.bool)
     given = SpanPredictions(spans, probs, mask, links=links if linked else None)
-    settings = DecodingSettings(threshold=0.3, none_weight=0.0, **choice)
+    settings = DecodingSettings(threshold=0.3, min_odds=0.0, **choice)
     wanted = assemble(given, settings)
     with pretended_device() as device:
         assert assemble(to_device(given, device), settings) == wanted

@@ -21,7 +21,7 @@ from spandet.tensors import Links, SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
 
 SEEDS = st.integers(0, 2**32)
-FLAT = {"flat": True, "threshold": 0.0, "none_weight": 0.0}
+FLAT = {"flat": True, "threshold": 0.0, "min_odds": 0.0}
 Scored = tuple[float, tuple[tuple[int, int], ...]]
 """How sure, and the fragments of an entity."""
 
@@ -193,7 +193,7 @@ TEXT = " ".join(f"w{number % 7}" for number in range(37))
 MODEL = {
     "encoder": {"hashed": {"dim": 8, "rows": 32}},
     "detector": {"name": "locate-and-label", "lengths": [1, 2, 3, 4], "filter_threshold": 0.0},
-    "decoding": {"threshold": 0.26, "none_weight": 0.0},
+    "decoding": {"threshold": 0.26, "min_odds": 0.0},
 }
 
 

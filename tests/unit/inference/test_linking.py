@@ -82,7 +82,7 @@ def beliefs(seed: int, sentences: int = 2) -> SpanPredictions:
 OPTIONS = st.builds(
     DecodingSettings,
     threshold=st.sampled_from([0.0, 0.4, 0.6]),
-    none_weight=st.sampled_from([0.0, 1.0]),
+    min_odds=st.sampled_from([0.0, 1.0]),
     crossing=st.sampled_from(["keep", "greedy", "both"]),
     nms_decay=st.sampled_from([0.5, 1.0]),
 )

@@ -272,7 +272,7 @@ def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> 
         (
             [((0, 2), True, 0.9, (0.4, 0.3, 0.3))],
             (0, 2, "X"),
-            {"none_weight": 0.5},
+            {"min_odds": 0.5},
             ("threshold", "below the threshold (0.30, needed more than 0.50)"),
         ),
         ([SURE], (0, 3, "Y"), {}, ("other-label", "taken for X (0.90 against 0.05)")),
@@ -390,7 +390,7 @@ def test_why_an_entity_in_pieces_was_missed(
     said: list[Said], linked: Links, expected: tuple[str, str]
 ) -> None:
     document = Document.from_rows([WordRow("abcdef", [APART])])
-    recognizer = Scripted(said, linked, none_weight=0.5)
+    recognizer = Scripted(said, linked, min_odds=0.5)
     (sentence,) = trace(recognizer, document, gold=True).sentences
     (missed,) = sentence.missed
     assert (missed.reason.value, missed.why) == expected

@@ -255,7 +255,7 @@ class BoundaryDiffusion(Detector):
     def _span_label_loss(self, words: WordFeatures, spans: FlatSpans, gold: GoldSpans) -> Loss:
         """Spans are named after the entities that they are."""
         assert self.span_head is not None  # noqa: S101 (asked only where there is one)
-        logits = SpanView(words, None).inner(self.span_head, spans)
+        logits = SpanView(words).inner(self.span_head, spans)
         labels = span_labels(spans, gold)
         return label_loss([logits], labels, spans.sentence, self.settings.nil_weight)
 
@@ -270,7 +270,7 @@ class BoundaryDiffusion(Detector):
             of_slots: Tensor = self.slot_head(slots)
             return of_slots
         assert self.span_head is not None  # noqa: S101 (one of the two)
-        logits = SpanView(words, None).inner(self.span_head, from_rows(spans))
+        logits = SpanView(words).inner(self.span_head, from_rows(spans))
         return logits.view(*spans.shape[:2], -1)
 
     def _pointed(

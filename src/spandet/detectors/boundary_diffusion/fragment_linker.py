@@ -56,7 +56,7 @@ class FragmentLinker(nn.Module):
 
     def forward(self, words: WordFeatures, spans: Int[Tensor, "batch span 2"]) -> LinkScores:
         """Scores of all pairs and of each fragment."""
-        flat = SpanView(words, None).inner(self.head, from_rows(spans))
+        flat = SpanView(words).inner(self.head, from_rows(spans))
         parts = flat.view(*spans.shape[:2], sum(self.sizes)).split(self.sizes, dim=-1)
         before, after, as_left, as_right, alone = parts
         ends, starts = torch.broadcast_tensors(spans[:, :, None, 1], spans[:, None, :, 0])

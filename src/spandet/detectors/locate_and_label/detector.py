@@ -70,8 +70,6 @@ class LocateAndLabelSettings(Settings):
     """What happens to spans moved out of the sentence or inside out."""
     label_illegal: bool = True
     """Train the classifier on discarded spans, as "no entity"; false: on legal spans only."""
-    outer_edge: Literal["clamp", "learned"] = "clamp"
-    """The word "outside" a span at the sentence's edge: its own edge word, or a learned vector."""
     pairing: Literal["all", "seed", "positives"] = "all"
     """Where a moved span takes its label from: any entity, its seed's, or its positive seed's."""
     label_loss: Literal["cross-entropy", "focal"] = "cross-entropy"
@@ -177,15 +175,12 @@ class LocateAndLabel(Detector):
         self.filter = head(1) if settings.use_filter else None
         self.regressor = head(2) if settings.use_regressor else None
         self.classifier = head(labels)
-        self.outside = (
-            nn.Parameter(torch.zeros(2, dim)) if settings.outer_edge == "learned" else None
-        )
         if self.regressor is not None:  # training starts from "do not move"
             nn.init.normal_(self.regressor.out.weight, std=1e-3)
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Train both stages on sampled seeds (section 2.5); the parts of eq. 17, weighted."""
-        view = SpanView(words, self.outside)
+        view = SpanView(words)
         sample = self._sample(words, gold, rngs)
         losses: dict[str, Loss] = {}
         if self.filter is not None:
@@ -204,7 +199,7 @@ class LocateAndLabel(Detector):
     ) -> SpanPredictions:
         """Filter first, so that only promising seeds are moved and classified."""
         del rngs  # nothing here is random
-        view = SpanView(words, self.outside)
+        view = SpanView(words)
         lengths = self.settings.eval_lengths or self.settings.lengths
         seeds = self._seeds(words, lengths)
         sure = torch.ones_like(seeds.sentence, dtype=words.features.dtype)

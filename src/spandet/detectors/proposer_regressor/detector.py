@@ -137,7 +137,7 @@ class ProposerRegressor(Detector):
         own = said.label_logits[sentence, origin]
         logits = self._named(own, found.spans, states[-1], origin, words)
         joint = _joint(logits, settings.span_weight * found.log_probs)
-        able = joint[:, 1:].amax(dim=1) > settings.emission * joint[:, 0]
+        able = joint[:, 1:].amax(dim=1) > settings.min_odds * joint[:, 0]
         able = able & promising[sentence, origin]
 
         def rows(values: Tensor) -> Tensor:
@@ -182,7 +182,7 @@ class ProposerRegressor(Detector):
     def _promising(self, said: Said) -> Bool[Tensor, "batch span"]:
         """Whose likeliest label is sure enough against "no entity"?"""
         probs = said.label_logits.softmax(dim=-1)
-        return probs[..., 1:].amax(dim=-1) > self.settings.emission * probs[..., 0]
+        return probs[..., 1:].amax(dim=-1) > self.settings.min_odds * probs[..., 0]
 
     def _pointed_at(self, said: Said, chosen: Bool[Tensor, "batch span"]) -> _Pointed:
         """The likeliest spans of the chosen proposals."""
@@ -204,7 +204,7 @@ class ProposerRegressor(Detector):
         """Labels once more, now with a look at the words of the span."""
         if self.span_labels is None:
             return logits
-        view = SpanView(words, None)
+        view = SpanView(words)
         queries = state.queries[spans.sentence, origin]
         return logits + view.inner(self.span_labels, spans, queries)
 

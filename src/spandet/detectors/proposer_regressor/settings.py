@@ -94,7 +94,7 @@ class ProposerRegressorSettings(Settings):
     the next best ones are learnt, too."""
     span_weight: Weight = 0.0
     """What the probability of the span counts in a candidate's score; 0: labels alone decide."""
-    emission: Share = 0.02
+    min_odds: Share = 0.02
     """A span goes on to decoding when its label is surer than this share of "no entity"."""
     dropout: Share = 0.1
 
@@ -114,7 +114,7 @@ _AUTHORS: dict[str, Any] = {
     "classify_spans": False,
     "spans_per_proposal": 1,
     "span_weight": 1.0,
-    "emission": 1.0,
+    "min_odds": 1.0,
     "none_prior": 0.0,
 }
 """Stock first weights and no opinion before the first lesson; one span per proposal, and no second

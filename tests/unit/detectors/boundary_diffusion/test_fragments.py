@@ -11,7 +11,7 @@ from spandet.tensors import WordFeatures
 from support.sentence_toys import gold_spans, word_features
 
 DIM, LENGTHS = 8, (9, 1, 14)
-LOOSE = DecodingSettings(threshold=0.0, none_weight=0.0, crossing="keep")
+LOOSE = DecodingSettings(threshold=0.0, min_odds=0.0, crossing="keep")
 
 
 def detector(*, fragments: bool) -> BoundaryDiffusion:

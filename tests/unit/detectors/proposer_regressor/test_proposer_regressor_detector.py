@@ -46,7 +46,7 @@ PLAIN: dict[str, Any] = {
     "classify_spans": False,
     "spans_per_proposal": 1,
     "span_weight": 1.0,
-    "emission": 0.1,
+    "min_odds": 0.1,
 }
 
 
@@ -84,10 +84,10 @@ BEYOND: list[dict[str, Any]] = [
     {"attention": "spatial_window", "window": 4},
     {"global_heads": 2, "sentence_key": True},
     {"proposals": "cells", "sentence_key": True},
-    {"classify_spans": True, "spans_per_proposal": 3, "emission": 0.0},
+    {"classify_spans": True, "spans_per_proposal": 3, "min_odds": 0.0},
     {"layer_weight": 0.5, "layer_copies": 2, "none_weight": 0.3},
     {"layer_weight": 0.5, "cell": "lstm", "recurrent_dim": 8},
-    {"max_width": 2, "spans_per_proposal": 2, "emission": 0.2},
+    {"max_width": 2, "spans_per_proposal": 2, "min_odds": 0.2},
 ]
 PRESET_OPTIONS = [
     {**PRESETS["paper"]["detector"]},
@@ -229,33 +229,33 @@ def test_presets_start_as_the_authors_do(options: dict[str, Any], floor: float) 
 @pytest.mark.parametrize(
     "settings", [{}, {"spans_per_proposal": 3}, {"classify_spans": True}], ids=name
 )
-@pytest.mark.parametrize("emission", [0.0, 0.3, 1.0])
-def test_pruned_prediction_is_full_prediction(settings: dict[str, Any], emission: float) -> None:
+@pytest.mark.parametrize("min_odds", [0.0, 0.3, 1.0])
+def test_pruned_prediction_is_full_prediction(settings: dict[str, Any], min_odds: float) -> None:
     given = words(9, 2, 0, 6)
-    made = undecided(detector(**settings, emission=emission), given)
+    made = undecided(detector(**settings, min_odds=min_odds), given)
     pruned, full = made.detect(given, []), made.detect(given, [], keep_all=True)
     dropped = full.spans.shape[1] - pruned.spans.shape[1]
-    assert dropped > 0 if emission == 1 else dropped >= 0
+    assert dropped > 0 if min_odds == 1 else dropped >= 0
     assert int(full.mask.sum()) == int(pruned.mask.sum()) > 0
     torch.testing.assert_close(full.label_probs[full.mask], pruned.label_probs[pruned.mask])
-    for weight in (emission, 1.0):
-        assert decoded(made, given, none_weight=weight) == decoded(
-            made, given, none_weight=weight, keep_all=True
+    for weight in (min_odds, 1.0):
+        assert decoded(made, given, min_odds=weight) == decoded(
+            made, given, min_odds=weight, keep_all=True
         )
 
 
 def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
     given = words(9, 6)
-    few, all_of_them = (undecided(plain(emission=e), given) for e in (1.0, 0.0))
+    few, all_of_them = (undecided(plain(min_odds=e), given) for e in (1.0, 0.0))
     assert decoded(few, given) == decoded(all_of_them, given)
-    assert decoded(few, given, none_weight=0.0) == decoded(few, given)
-    assert decoded(few, given) < decoded(all_of_them, given, none_weight=0.0)
+    assert decoded(few, given, min_odds=0.0) == decoded(few, given)
+    assert decoded(few, given) < decoded(all_of_them, given, min_odds=0.0)
     assert int(all_of_them.detect(given, []).mask.sum()) == 15
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.5, 0.0])
 def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
-    made = plain(emission=0.0, spans_per_proposal=2, span_weight=weight)
+    made = plain(min_odds=0.0, spans_per_proposal=2, span_weight=weight)
     given = words(5)
     got = made.detect(given, [])
     said: Said = made.head(made._states(given, 3)[-1], given)
@@ -267,8 +267,8 @@ def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
 
 def test_a_proposal_may_give_its_next_best_spans() -> None:
     given = words(6, 1)
-    one = plain(emission=0.0).detect(given, [], keep_all=True)
-    three = plain(emission=0.0, spans_per_proposal=3).detect(given, [], keep_all=True)
+    one = plain(min_odds=0.0).detect(given, [], keep_all=True)
+    three = plain(min_odds=0.0, spans_per_proposal=3).detect(given, [], keep_all=True)
     assert one.spans.shape == (2, 6, 2)
     assert three.spans.shape == (2, 18, 2)
     assert three.mask.sum(dim=1).tolist() == [18, 1]  # one word has one span
@@ -280,7 +280,7 @@ def test_a_proposal_may_give_its_next_best_spans() -> None:
 def test_what_may_be_given_is_named_in_training() -> None:
     given, gold = words(6, 1), gold_spans([(0, 2, 1)], [])
     one, three = (
-        detector(emission=0.0, classify_spans=True, spans_per_proposal=k)(given, gold, [])
+        detector(min_odds=0.0, classify_spans=True, spans_per_proposal=k)(given, gold, [])
         for k in (1, 3)
     )
     assert three["span_label"].count - one["span_label"].count == 2 * 6  # one word has one span
