@@ -27,7 +27,7 @@ _SETTINGS = {
         "spandet.encoding.fusion.FusionSettings",
     ),
     "Detectors": (
-        "spandet.detectors.locate_and_label.detector.LocateAndLabelSettings",
+        "spandet.detectors.locate_and_label.settings.LocateAndLabelSettings",
         "spandet.detectors.proposer_regressor.settings.ProposerRegressorSettings",
         "spandet.detectors.boundary_diffusion.settings.BoundaryDiffusionSettings",
         "spandet.detectors.span_jury.SpanJurySettings",

@@ -13,7 +13,8 @@ import torch
 
 from papers import locate_and_label_paper as paper
 from papers.locate_and_label_paper import Array, Entity, Mlp, Model, Proposal, Span
-from spandet.detectors.locate_and_label.detector import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label.detector import LocateAndLabel
+from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.span_head import SpanHead

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papers import locate_and_label_paper as paper
-from spandet.detectors.locate_and_label.sampling import draw
+from spandet.detectors.locate_and_label.seeds import draw
 from spandet.spans.flat import FlatSpans, enumerate_spans
 from spandet.spans.overlap import crosses, iou
 from spandet.spans.pooling import RangeMaximum

@@ -11,8 +11,9 @@ from spandet.detectors.biaffine import Biaffine, BiaffineSettings
 from spandet.detectors.boundary_diffusion import settings as boundary_diffusion
 from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
-from spandet.detectors.locate_and_label import detector as locate_and_label
-from spandet.detectors.locate_and_label.detector import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label import settings as locate_and_label
+from spandet.detectors.locate_and_label.detector import LocateAndLabel
+from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.detectors.proposer_regressor import settings as proposer_regressor
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
 from spandet.detectors.proposer_regressor.settings import ProposerRegressorSettings

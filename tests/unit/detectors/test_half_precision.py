@@ -14,7 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 from spandet.detectors import Detector
 from spandet.detectors.boundary_diffusion.noise_space import NoiseSpace
-from spandet.detectors.locate_and_label.detector import LocateAndLabel, LocateAndLabelSettings
+from spandet.detectors.locate_and_label.detector import LocateAndLabel
+from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.spans.coordinates import State
 from spandet.spans.flat import enumerate_spans
 from spandet.spans.pooling import RangeMean

@@ -6,12 +6,9 @@ import pytest
 import torch
 
 from spandet.config import Settings
-from spandet.detectors.locate_and_label.detector import (
-    PRESETS,
-    LocateAndLabel,
-    LocateAndLabelSettings,
-)
-from spandet.detectors.locate_and_label.matching import Match
+from spandet.detectors.locate_and_label.detector import Adjusted, LocateAndLabel
+from spandet.detectors.locate_and_label.seeds import Match, Sample
+from spandet.detectors.locate_and_label.settings import PRESETS, LocateAndLabelSettings
 from spandet.layers.span_view import SpanView
 from spandet.seeding import generator
 from spandet.spans.flat import FlatSpans
@@ -135,9 +132,7 @@ def test_focal_loss_of_the_filter(positive: bool, loss: float) -> None:
     logits = torch.tensor([0.9]).logit()
     match = Match(torch.tensor([float(positive)]), torch.tensor([[0, 1]]), torch.tensor([1]))
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[0, 1]]))
-    sample = type(made._sample(words(1), gold([]), rngs(1)))(
-        seeds, match, torch.tensor([positive]), sentences=1
-    )
+    sample = Sample(seeds, match, torch.tensor([positive]), sentences=1)
     assert made._filter_loss(logits, sample).mean.item() == pytest.approx(loss, rel=1e-2)
 
 
@@ -145,13 +140,11 @@ def test_boundary_and_overlap_loss() -> None:
     made = detector(boundary_weight=1, overlap_weight=1)
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
     match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
-    sample = type(made._sample(words(1), gold([]), rngs(1)))(
-        seeds, match, torch.tensor([True]), sentences=1
-    )
+    sample = Sample(seeds, match, torch.tensor([True]), sentences=1)
     yes = torch.tensor([True])
-    losses = made._offset_losses(torch.tensor([[0.5, -1.0]]), yes, sample)
+    losses = made._regressor_losses(torch.tensor([[0.5, -1.0]]), yes, sample)
     assert losses["boundary"].mean.item() == pytest.approx(0.125 + 1.5)
-    losses = made._offset_losses(torch.tensor([[0.0, 0.5]]), yes, sample)
+    losses = made._regressor_losses(torch.tensor([[0.0, 0.5]]), yes, sample)
     assert losses["overlap"].mean.item() == pytest.approx(0.125)
 
 
@@ -160,10 +153,8 @@ def test_soft_offsets_follow_the_exponent(exponent: float, share: float) -> None
     made = detector(boundary_weight=1, soft_offsets=True, soft_exponent=exponent)
     seeds = FlatSpans(torch.tensor([0]), torch.tensor([[1, 4]]))
     match = Match(torch.tensor([0.75]), torch.tensor([[1, 5]]), torch.tensor([1]))
-    sample = type(made._sample(words(1), gold([]), rngs(1)))(
-        seeds, match, torch.tensor([True]), sentences=1
-    )
-    losses = made._offset_losses(torch.tensor([[0.5, -1.0]]), torch.tensor([True]), sample)
+    sample = Sample(seeds, match, torch.tensor([True]), sentences=1)
+    losses = made._regressor_losses(torch.tensor([[0.5, -1.0]]), torch.tensor([True]), sample)
     assert losses["boundary"].mean.item() == pytest.approx(share * (0.125 + 1.5))
 
 
@@ -173,13 +164,11 @@ def test_discarded_spans_are_negatives_or_no_examples(label_illegal: bool, count
     made = detector(illegal="discard", label_illegal=label_illegal)
     seeds = FlatSpans(torch.zeros(3, dtype=torch.long), torch.tensor([[0, 1], [1, 2], [2, 3]]))
     offsets = torch.tensor([[0.0, 0.0], [0.0, 0.0], [0.0, 9.0]])
-    moved = made._moved(seeds, offsets, _view(made))
-    assert moved.legal.tolist() == [True, True, False]
+    adjusted = made._adjusted(seeds, offsets, SpanView(words(3)))
+    assert adjusted.legal.tolist() == [True, True, False]
     nothing = Match(torch.zeros(3), torch.zeros(3, 2, dtype=torch.long), seeds.sentence)
-    sample = type(made._sample(words(1), gold([]), rngs(1)))(
-        seeds, nothing, torch.zeros(3, dtype=torch.bool), sentences=1
-    )
-    loss = made._label_loss(torch.zeros(3, LABELS), moved, sample, gold([(5, 6, 1)]))
+    sample = Sample(seeds, nothing, torch.zeros(3, dtype=torch.bool), sentences=1)
+    loss = made._label_loss(torch.zeros(3, LABELS), adjusted, sample, gold([(5, 6, 1)]))
     assert loss.count.item() == counted
     assert loss.mean.item() == pytest.approx(torch.tensor(float(LABELS)).log().item())
     assert PRESETS["released-code"]["detector"]["label_illegal"] is False
@@ -188,30 +177,20 @@ def test_discarded_spans_are_negatives_or_no_examples(label_illegal: bool, count
 def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -> None:
     made = detector()
     truth = gold([(0, 4, 2), (5, 6, 3)])
-    moved = type(
-        made._moved(
-            FlatSpans(torch.tensor([0]), torch.tensor([[0, 1]])), torch.zeros(1, 2), _view(made)
-        )
-    )(
+    adjusted = Adjusted(
         FlatSpans(torch.zeros(2, dtype=torch.long), torch.tensor([[0, 3], [5, 6]])),
         torch.tensor([True, True]),
     )
     seeds = FlatSpans(torch.zeros(2, dtype=torch.long), torch.tensor([[0, 3], [0, 3]]))
     match = Match(torch.tensor([0.75, 0.75]), torch.tensor([[0, 4]] * 2), torch.tensor([2, 2]))
-    sample = type(made._sample(words(1), gold([]), rngs(1)))(
-        seeds, match, torch.tensor([True, True]), sentences=1
-    )
+    sample = Sample(seeds, match, torch.tensor([True, True]), sentences=1)
     logits = torch.zeros(2, LABELS)
     logits[1, 3] = 50  # sure of the entity that it was moved onto, which is not its seed's
-    loss = made._label_loss(logits, moved, sample, truth)
+    loss = made._label_loss(logits, adjusted, sample, truth)
     assert loss.total.item() == pytest.approx(
         0.25 * torch.tensor(float(LABELS)).log().item(), rel=1e-4
     )
     assert loss.count.item() == 2
-
-
-def _view(made: LocateAndLabel) -> Any:
-    return SpanView(words(3))
 
 
 @pytest.mark.parametrize(("probability", "kept"), [(0.17, True), (0.16, False)])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spandet.detectors.locate_and_label.matching import best_gold
+from spandet.detectors.locate_and_label.seeds import best_gold
 from spandet.spans.coordinates import clamped, legal, to_words
 from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, from_rows, to_rows
 from spandet.spans.overlap import crosses, iou, signed_iou
