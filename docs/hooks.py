@@ -34,7 +34,7 @@ _SETTINGS = {
         "spandet.detectors.biaffine.BiaffineSettings",
     ),
     "Decoding": ("spandet.inference.decoding.DecodingSettings",),
-    "Training": ("spandet.training.settings.TrainingSettings",),
+    "Training": ("spandet.training.recipe.TrainingSettings",),
 }
 """What a recipe can say, section by section. A name that is gone fails a strict build."""
 

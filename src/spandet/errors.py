@@ -5,7 +5,8 @@ SpandetError            a mistake that its message explains; users see it withou
 ├── MismatchError       two things that should belong together do not (gold and predicted, say)
 ├── ConfigError         a recipe or setting that cannot be used; names section and key
 ├── UsageError          an argument that cannot be used (an unknown format, an output that exists)
-├── TrainingError       a run that cannot go on (in spandet.training); nothing written is lost
+├── TrainingError       a training run that cannot continue; files already written stay intact
+│   └── TrainingInterrupted   SIGINT or SIGTERM: the run stopped after writing a checkpoint
 └── MissingExtraError   an optional dependency is not installed; names the command that does it
 """
 
@@ -54,3 +55,16 @@ class MissingExtraError(SpandetError):
     def __init__(self, *, needs: str, extra: str, command: str | None = None) -> None:
         command = command or f'pip install "spandet[{extra}]"'
         super().__init__(f"{needs} needs an extra: {command}")
+
+
+class TrainingError(SpandetError):
+    """A run that cannot go on; nothing that was written before is lost."""
+
+
+class TrainingInterrupted(TrainingError):  # noqa: N818 (a wish, no error)
+    """Somebody asked the run to end; its checkpoint is complete."""
+
+    def __init__(self, what: str, signal: int) -> None:
+        super().__init__(what)
+        self.signal = signal
+        """Which signal it was: a shell expects the exit code 128 + signal."""

@@ -13,7 +13,7 @@ from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.tensors import total_loss
 from spandet.training import Recipe
-from spandet.training.gold import gold_spans
+from spandet.training.batches import gold_spans
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "demo"
 FILES = Path(__file__).parent / "files"

@@ -20,15 +20,14 @@ from spandet.inference.recognizer import Recognizer
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, WordFeatures
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training.batches import batches
+from spandet.training.checkpoint import RunState
 from spandet.training.data import TrainingSentences
-from spandet.training.engine import Engine, build_accelerator
-from spandet.training.interruption import Interruption
 from spandet.training.log import Log
-from spandet.training.loop import Loop
+from spandet.training.loop import Interruption, Loop
 from spandet.training.progress import Screen
+from spandet.training.recipe import TrainingSettings
 from spandet.training.run_folder import Keeper
-from spandet.training.settings import TrainingSettings
-from spandet.training.state import RunState
+from spandet.training.step import Engine, build_accelerator
 
 WORDS = 64
 LONGEST = 3

@@ -17,7 +17,7 @@ from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures, total_loss
 from spandet.text import Document, Entity, WordRow, WordSpan
-from spandet.training.gold import gold_spans
+from spandet.training.batches import gold_spans
 
 _EVERY = 8
 """Words from one made-up entity to the next."""

@@ -15,10 +15,10 @@ from spandet.errors import UsageError
 from spandet.evaluation import Score, evaluate
 from spandet.inference.batching import windows
 from spandet.text import Document
+from spandet.training.checkpoint import DevScore
 from spandet.training.data import Split
 from spandet.training.dev_score import judge
 from spandet.training.progress import Screen
-from spandet.training.state import DevScore
 
 Choice = tuple[str, ...]
 """Assignments such as `detector.steps=2`; none of them: the model as it is."""

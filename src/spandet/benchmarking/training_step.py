@@ -12,13 +12,11 @@ from spandet.benchmarking.inference import bare_forward
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.text import Document
-from spandet.training.batches import fill
+from spandet.training.batches import fill, gold_spans
 from spandet.training.data import TrainingSentences
-from spandet.training.engine import Engine, build_accelerator
-from spandet.training.gold import gold_spans
-from spandet.training.objective import BatchLoss
 from spandet.training.optimizer import build_optimizer
 from spandet.training.recipe import Recipe
+from spandet.training.step import BatchLoss, Engine, build_accelerator
 
 
 class TrainingStep:

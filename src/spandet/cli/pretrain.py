@@ -52,7 +52,7 @@ def pretrain_command(
     # torch takes seconds to load: mistakes in what to read come first.
     from spandet.pretraining import PretrainingSettings, pretrain
     from spandet.training import TrainingInterrupted
-    from spandet.training.engine import end_processes
+    from spandet.training.step import end_processes
 
     try:
         pretrain(

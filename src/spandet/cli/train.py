@@ -54,7 +54,7 @@ def train_command(
     # torch takes seconds to load, which other commands need not wait for.
     from spandet.training import Recipe, TrainingInterrupted, load
     from spandet.training import train as train_recognizer
-    from spandet.training.engine import end_processes
+    from spandet.training.step import end_processes
 
     try:
         train_recognizer(

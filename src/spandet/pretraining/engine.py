@@ -8,15 +8,12 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from spandet.pretraining.attention import widen_attention
-from spandet.pretraining.objective import Batch, Objective
-from spandet.pretraining.optimizer import build_layered_optimizer
+from spandet.pretraining.objective import Batch, Objective, widen_attention
 from spandet.pretraining.settings import PretrainingSettings
 from spandet.tensors import to_device
-from spandet.training.checkpoint import Learner
-from spandet.training.engine import Engine
-from spandet.training.objective import BatchLoss, over_processes
-from spandet.training.state import LossSums
+from spandet.training.checkpoint import Learner, LossSums
+from spandet.training.optimizer import build_layered_optimizer
+from spandet.training.step import BatchLoss, Engine, over_processes
 
 
 def resolve_precision(wanted: str) -> str:

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from signal import SIGINT
 from time import monotonic
 
+from spandet.errors import TrainingError, TrainingInterrupted
 from spandet.inference.memory import Tidiness
-from spandet.pretraining.blocks import Blocks, Order, Reading
+from spandet.pretraining.corpus import Blocks, Order, Reading
 from spandet.pretraining.engine import PretrainingEngine
 from spandet.pretraining.objective import Batch
 from spandet.pretraining.settings import PretrainingSettings
 from spandet.seeding import generator
 from spandet.training.batches import part_of
-from spandet.training.errors import TrainingError, TrainingInterrupted
-from spandet.training.interruption import Interruption
-from spandet.training.objective import BatchLoss
+from spandet.training.checkpoint import LossSums, RunState
+from spandet.training.loop import Interruption
 from spandet.training.progress import Screen, clock
 from spandet.training.run_folder import Keeper
-from spandet.training.state import LossSums, RunState
+from spandet.training.step import BatchLoss
 
 EVALUATION = "evaluation"
 """The kind of the log's lines on held-out text."""

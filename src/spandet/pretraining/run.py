@@ -24,32 +24,38 @@ from spandet.formats.locking import is_main_process, one_writer
 from spandet.formats.target import Target
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.weights import FILE
-from spandet.pretraining.blocks import Blocks
+from spandet.pretraining.corpus import (
+    PIECES,
+    Blocks,
+    Cutter,
+    PieceCorpus,
+    content_of,
+    read_pieces,
+    write_pieces,
+)
 from spandet.pretraining.engine import PretrainingEngine, resolve_precision
 from spandet.pretraining.files import EncoderFiles
 from spandet.pretraining.loop import PretrainingLoop
 from spandet.pretraining.objective import OBJECTIVES, Objective, TextStatistics
-from spandet.pretraining.pieces import PIECES, Cutter, PieceCorpus, read_pieces, write_pieces
 from spandet.pretraining.settings import PretrainingSettings
 from spandet.pretraining.summary import PretrainingSummary
-from spandet.pretraining.texts import content_of
 from spandet.text import Document
 from spandet.training.card import CARD
 from spandet.training.checkpoint import (
     CHECKPOINT,
+    RunState,
     Saved,
     check_identity,
     has_checkpoint,
     read_newest,
     remove_checkpoint,
 )
-from spandet.training.engine import build_accelerator
-from spandet.training.interruption import Interruption
 from spandet.training.log import LOG, Log
+from spandet.training.loop import Interruption
 from spandet.training.progress import Screen
 from spandet.training.report import REPORT
 from spandet.training.run_folder import Keeper
-from spandet.training.state import RunState
+from spandet.training.step import build_accelerator
 from spandet.training.summary import RUN
 
 SETTINGS = "pretraining.toml"

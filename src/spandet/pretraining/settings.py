@@ -13,7 +13,7 @@ from pydantic import model_validator
 
 from spandet.config import Natural, Positive, Settings, Share, Weight, override, read_toml
 from spandet.errors import ConfigError, UsageError
-from spandet.training.settings import Rate, TrainingSettings
+from spandet.training.recipe import Rate, TrainingSettings
 
 _OpenShare = Annotated[float, Interval(gt=0, lt=1)]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from spandet.evaluation.tables import Table, Tabular
+from spandet.pretraining.corpus import PieceCorpus
 from spandet.pretraining.loop import EVALUATION
-from spandet.pretraining.pieces import PieceCorpus
 from spandet.pretraining.settings import PretrainingSettings
+from spandet.training.checkpoint import RunState
 from spandet.training.curves import STYLE, curves
 from spandet.training.log import LOG
 from spandet.training.progress import clock
-from spandet.training.state import RunState
 from spandet.training.summary import versions
 
 _CARD = """\

@@ -8,7 +8,7 @@ from dataclasses import replace
 from spandet.evaluation import Score, evaluate
 from spandet.inference.tuning import best_threshold
 from spandet.text import Document
-from spandet.training.state import DevScore
+from spandet.training.checkpoint import DevScore
 
 
 def judge(

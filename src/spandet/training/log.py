@@ -10,8 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from spandet.errors import MissingExtraError
-from spandet.training.errors import TrainingError
+from spandet.errors import MissingExtraError, TrainingError
 
 LOG = "log.jsonl"
 

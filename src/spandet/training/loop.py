@@ -1,32 +1,66 @@
-"""The loop: epochs of steps, a look at dev after each, and a checkpoint whenever one is due."""
+"""Ctrl-C and its kin: a wish to end, granted after the step that runs."""
 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from signal import SIGINT
 from time import monotonic
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from accelerate.utils import gather_object
 
+from spandet.errors import TrainingError, TrainingInterrupted
 from spandet.inference.memory import Tidiness, give_back
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.text import Document
-from spandet.training.batches import batches, part_of
+from spandet.training.batches import FrozenOutputs, batches, gold_spans, part_of
+from spandet.training.checkpoint import DevScore, EpochRecord, LossSums, RunState
 from spandet.training.data import TrainingSentences
 from spandet.training.dev_score import judge
-from spandet.training.engine import Engine
-from spandet.training.errors import TrainingError, TrainingInterrupted
-from spandet.training.frozen import FrozenOutputs
-from spandet.training.gold import gold_spans
-from spandet.training.interruption import Interruption
-from spandet.training.objective import BatchLoss
 from spandet.training.progress import Screen
+from spandet.training.recipe import TrainingSettings
 from spandet.training.run_folder import Keeper
-from spandet.training.settings import TrainingSettings
-from spandet.training.state import DevScore, EpochRecord, LossSums, RunState
+from spandet.training.step import BatchLoss, Engine
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """Notes a signal instead of dying of it. A second signal does what it always does."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+        """Which one came; 0 while none has."""
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # others get no signals
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 (a handler's form)
+        self.signal = number
+        self._restore()
+
+    def _restore(self) -> None:
+        while self._before:
+            number, handler = self._before.popitem()
+            signal.signal(number, handler)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from spandet.training.state import EpochRecord
+from spandet.training.checkpoint import EpochRecord
 
 
 class Screen:

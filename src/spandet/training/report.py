@@ -9,10 +9,10 @@ from typing import Any
 
 from spandet.rendering.html import page
 from spandet.text import Document
+from spandet.training.checkpoint import DevScore
 from spandet.training.curves import STYLE, Point, curves
 from spandet.training.log import LOG, read_log
 from spandet.training.progress import clock
-from spandet.training.state import DevScore
 from spandet.training.summary import Row, Summary, percent, versions
 from spandet.viewing import comparison_to_html
 

@@ -9,12 +9,10 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from spandet.errors import UsageError
+from spandet.errors import TrainingError, UsageError
 from spandet.inference.recognizer import Recognizer
-from spandet.training.checkpoint import CHECKPOINT, Learner, reason, write_checkpoint
-from spandet.training.errors import TrainingError
+from spandet.training.checkpoint import CHECKPOINT, Learner, RunState, reason, write_checkpoint
 from spandet.training.log import Log
-from spandet.training.state import RunState
 
 
 class Keeper:

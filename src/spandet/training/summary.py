@@ -10,9 +10,9 @@ from typing import Any
 
 from spandet.evaluation import Report
 from spandet.text import Document
+from spandet.training.checkpoint import RunState
 from spandet.training.data import Split
 from spandet.training.recipe import Recipe
-from spandet.training.state import RunState
 
 RUN = "run.json"
 

@@ -14,7 +14,7 @@ from spandet.inference.linking import Whole, assemble, maximal_cliques
 from spandet.seeding import generator
 from spandet.tensors import Links, SpanPredictions
 from spandet.text import Entity, WordSpan
-from spandet.training.gold import gold_spans
+from spandet.training.batches import gold_spans
 
 Graph = dict[int, set[int]]
 

@@ -20,7 +20,7 @@ from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.inference.tuning import best_threshold, tune
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
-from spandet.training.gold import gold_spans
+from spandet.training.batches import gold_spans
 
 SMALL = {
     "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.encoding.pieces import Special
-from spandet.pretraining.blocks import Blocks, Order
-from spandet.pretraining.pieces import PieceStream
+from spandet.pretraining.corpus import Blocks, Order, PieceStream
 
 SPECIAL = Special(prefix=(1,), suffix=(2,), unknown=3, padding=0)
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spandet.pretraining.blocks import Block
-from spandet.pretraining.masking import Masking
+from spandet.pretraining.corpus import Block
+from spandet.pretraining.objective import Masking
 from spandet.pretraining.settings import PretrainingSettings
 from spandet.seeding import generator
 

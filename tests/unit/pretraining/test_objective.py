@@ -10,13 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spandet.encoding.transformer import Pretrained
-from spandet.pretraining.attention import widen_attention
-from spandet.pretraining.blocks import Block
+from spandet.pretraining.corpus import Block
 from spandet.pretraining.engine import PretrainingEngine
-from spandet.pretraining.objective import MaskedPieces, TextStatistics
-from spandet.pretraining.optimizer import build_layered_optimizer
+from spandet.pretraining.objective import MaskedPieces, TextStatistics, widen_attention
 from spandet.seeding import generator
-from spandet.training.engine import build_accelerator
+from spandet.training.optimizer import build_layered_optimizer
+from spandet.training.step import build_accelerator
 from support.pretraining_toys import tiny_encoder, tiny_settings
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spandet.encoding.transformer import Pretrained
 from spandet.errors import UsageError
-from spandet.pretraining.pieces import Cutter, PieceCorpus, read_pieces, write_pieces
+from spandet.pretraining.corpus import Cutter, PieceCorpus, read_pieces, write_pieces
 from spandet.text import Document
 from support.pretraining_toys import texts, tiny_encoder
 

@@ -12,13 +12,12 @@ from typer.testing import CliRunner
 from spandet.cli import app
 from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.encoding.vocabulary import Vocabulary
-from spandet.errors import ConfigError, SpandetError, UsageError
+from spandet.errors import ConfigError, SpandetError, TrainingInterrupted, UsageError
 from spandet.pretraining import PretrainingSettings, pretrain
 from spandet.pretraining.loop import PretrainingLoop, steps_of
 from spandet.training.checkpoint import CHECKPOINT
-from spandet.training.engine import Engine
-from spandet.training.errors import TrainingInterrupted
-from spandet.training.interruption import Interruption
+from spandet.training.loop import Interruption
+from spandet.training.step import Engine
 from support.pretraining_toys import save_tiny_encoder, texts, tiny_settings
 from support.training_toys import largest_difference
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spandet.text import WordRow
 from spandet.training.batches import batches, part_of
 from spandet.training.data import TrainingSentences
-from spandet.training.settings import TrainingSettings
+from spandet.training.recipe import TrainingSettings
 
 SIZES = st.lists(st.integers(1, 300), max_size=300)
 BUDGETS = st.builds(

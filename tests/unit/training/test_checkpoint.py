@@ -16,19 +16,20 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from spandet.errors import UsageError
+from spandet.errors import TrainingError, UsageError
 from spandet.training.checkpoint import (
     BEFORE,
     CHECKPOINT,
     DamagedCheckpointError,
+    DevScore,
+    EpochRecord,
     Learner,
+    RunState,
     check_identity,
     read_checkpoint,
     remove_checkpoint,
     write_checkpoint,
 )
-from spandet.training.errors import TrainingError
-from spandet.training.state import DevScore, EpochRecord, RunState
 
 
 class Tied(nn.Module):

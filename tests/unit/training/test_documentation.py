@@ -11,7 +11,7 @@ import pytest
 from spandet.config import Settings
 from spandet.encoding import EncoderSettings
 from spandet.pretraining import PretrainingSettings
-from spandet.training.settings import TrainingSettings
+from spandet.training.recipe import TrainingSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 

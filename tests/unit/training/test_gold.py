@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.text import Entity, WordRow, WordSpan
-from spandet.training.gold import gold_spans
+from spandet.training.batches import gold_spans
 
 LABELS = ["x", "y"]
 

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from spandet.training.interruption import Interruption
+from spandet.training.loop import Interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spandet.errors import MissingExtraError
-from spandet.training.errors import TrainingError
+from spandet.errors import MissingExtraError, TrainingError
 from spandet.training.log import LOG, Log
 
 

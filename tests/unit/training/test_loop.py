@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from spandet.errors import TrainingError, TrainingInterrupted
 from spandet.evaluation import evaluate
-from spandet.training.checkpoint import CHECKPOINT, read_checkpoint
-from spandet.training.errors import TrainingError, TrainingInterrupted
+from spandet.training.checkpoint import CHECKPOINT, LossSums, read_checkpoint
 from spandet.training.log import LOG
-from spandet.training.state import LossSums
 from support.training_toys import Toy, largest_difference
 
 

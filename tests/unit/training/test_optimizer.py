@@ -13,7 +13,7 @@ from spandet.training.optimizer import (
     share_of_peak,
     state_of,
 )
-from spandet.training.settings import TrainingSettings
+from spandet.training.recipe import TrainingSettings
 
 
 class Model(nn.Module):

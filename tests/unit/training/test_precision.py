@@ -16,10 +16,9 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError
 from spandet.training import train
-from spandet.training.engine import build_accelerator
 from spandet.training.log import LOG
-from spandet.training.recipe import Recipe
-from spandet.training.settings import TrainingSettings
+from spandet.training.recipe import Recipe, TrainingSettings
+from spandet.training.step import build_accelerator
 from support.training_toys import documents
 
 _NAMES = ("pad_token", "unk_token")

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from spandet.training.checkpoint import DevScore, EpochRecord
 from spandet.training.progress import Screen, clock
-from spandet.training.state import DevScore, EpochRecord
 
 RECORD = EpochRecord(
     epoch=2,

@@ -1,25 +1,80 @@
-"""Texts as pieces on the disk: cut once, split into training and held-out text, read by memmap."""
+"""Text for pretraining: cut into pieces once, kept on disk, read in blocks of equal length."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import torch
 from pydantic import BaseModel, ValidationError
 
 from spandet.encoding.pieces import Special
 from spandet.errors import UsageError
+from spandet.formats import Corpus
 from spandet.formats.target import Target
-from spandet.pretraining.texts import Survey, TextFacts, content_of
+from spandet.seeding import generator
 from spandet.text import Document
+
+
+class TextFacts(BaseModel):
+    """What is known of one file of text."""
+
+    name: str
+    """The file's name without its folders."""
+    documents: int = 0
+    characters: int = 0
+    sha256: str = ""
+    """A digest of the documents' texts."""
+
+
+class Survey:
+    """Passes the texts of documents on and notes what they were."""
+
+    def __init__(self, texts: Sequence[Iterable[Document]]) -> None:
+        self._texts = texts
+        self.facts: list[TextFacts] = []
+        """Of the files that have been read to their ends."""
+
+    def __iter__(self) -> Iterator[str]:
+        self.facts = []
+        for source in self._texts:
+            facts, digest = TextFacts(name=_name(source)), hashlib.sha256()
+            for document in source:
+                text = document.text
+                data = text.encode("utf-8", "surrogatepass")
+                digest.update(len(data).to_bytes(8) + data)
+                facts.documents += 1
+                facts.characters += len(text)
+                yield text
+            facts.sha256 = digest.hexdigest()
+            self.facts.append(facts)
+
+    def content(self) -> str:
+        """A digest of all texts in their order, once they have been read."""
+        return hashlib.sha256(" ".join(facts.sha256 for facts in self.facts).encode()).hexdigest()
+
+
+def content_of(texts: Sequence[Iterable[Document]]) -> str:
+    """The digest of texts, which are read for it."""
+    survey = Survey(texts)
+    for _ in survey:
+        pass
+    return survey.content()
+
+
+def _name(source: Iterable[Document]) -> str:
+    return Path(source.source.name).name if isinstance(source, Corpus) else "documents in memory"
+
 
 PIECES = "pieces"
 """The folder of the cache, inside the folder of the run."""
@@ -187,3 +242,70 @@ def _stream(folder: Path, split: str, dtype: str) -> PieceStream:
 
 def _paths(folder: Path, split: str) -> tuple[Path, Path]:
     return folder / f"{split}.ids", folder / f"{split}.starts"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One row of pieces."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    """Is the piece the first of a word?"""
+
+
+class Blocks:
+    """A stream of pieces in blocks, each with the special pieces around it, without padding."""
+
+    def __init__(self, stream: PieceStream, special: Special, *, size: int) -> None:
+        """Cut a stream.
+
+        Args:
+            stream: What to cut. The last block begins earlier if it would be too short.
+            special: Pieces around each block.
+            size: Pieces of a block, with these. Less text than that is one shorter block.
+        """
+        self._stream = stream
+        self._prefix, self._suffix = np.array(special.prefix, int), np.array(special.suffix, int)
+        self._content = size - len(self._prefix) - len(self._suffix)
+        self._last = max(0, len(stream.ids) - self._content)
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._stream.ids) / self._content)
+
+    def __getitem__(self, number: int) -> Block:
+        first = min(number * self._content, self._last)
+        own = slice(first, first + self._content)
+        ids = np.concatenate([self._prefix, self._stream.ids[own].astype(int), self._suffix])
+        starts = np.ones(len(ids), dtype=bool)
+        inner = self._stream.starts[own]
+        starts[len(self._prefix) : len(self._prefix) + len(inner)] = inner
+        starts[len(self._prefix)] = True  # of what is left of a word, in this block
+        return Block(ids, starts)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One block as a run reads it: in which epoch, and which one."""
+
+    epoch: int
+    block: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """Endless: epoch after epoch of all blocks, each in an order of its own."""
+
+    blocks: int
+    seed: int
+
+    def readings(self, first: int, count: int) -> list[Reading]:
+        """So many readings, `first` being counted from the beginning of the run."""
+        pairs = [divmod(number, self.blocks) for number in range(first, first + count)]
+        return [Reading(epoch, int(_shuffled(self, epoch)[place])) for epoch, place in pairs]
+
+
+@lru_cache(maxsize=2)
+def _shuffled(order: Order, epoch: int) -> np.ndarray:
+    chance = generator(order.seed, "blocks", epoch)
+    shuffled: np.ndarray = torch.randperm(order.blocks, generator=chance).numpy()
+    return shuffled

@@ -1,10 +1,11 @@
-"""From losses to better weights, on whatever hardware and however many processes there are."""
+"""One optimizer step: from the losses of batches to new weights, in one process or in several."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -12,16 +13,72 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedDataParallelKwargs
-from torch import Generator
+from torch import Generator, Tensor, nn
 
-from spandet.encoding import EncoderBatch
+from spandet.detectors import Detector
+from spandet.encoding import Encoder, EncoderBatch
 from spandet.errors import ConfigError
 from spandet.inference.recognizer import Recognizer
-from spandet.tensors import GoldSpans, to_device
-from spandet.training.checkpoint import Learner
-from spandet.training.objective import BatchLoss, Objective, over_processes
+from spandet.tensors import GoldSpans, Loss, to_device
+from spandet.training.checkpoint import Learner, LossSums
 from spandet.training.optimizer import build_optimizer, set_learning_rates
-from spandet.training.settings import TrainingSettings
+from spandet.training.recipe import TrainingSettings
+
+
+class Objective(nn.Module):
+    """Encoder and detector as one module, which is what processes synchronise."""
+
+    def __init__(self, encoder: Encoder, detector: Detector) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.detector = detector
+
+    def forward(
+        self, batch: EncoderBatch, gold: GoldSpans, chance: Sequence[Generator]
+    ) -> dict[str, Loss]:
+        """The parts of the loss, in full precision; every batch has all of them."""
+        losses = self.detector(self.encoder(batch), gold, chance)
+        return {name: Loss(loss.total.float(), loss.count.float()) for name, loss in losses.items()}
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The loss of a batch over all processes."""
+
+    objective: Tensor
+    """To go backward from, on this process; the mean of all gradients is the batch's."""
+    sums: LossSums
+    ending: bool
+    """Was any process asked to end?"""
+
+
+def over_processes(
+    losses: Mapping[str, Loss], accelerator: Accelerator, *, counted: bool, ending: bool
+) -> BatchLoss:
+    """Divide sums by the counts of all processes.
+
+    Args:
+        losses: Of this process's part.
+        accelerator: Knows the other processes.
+        counted: False for a process without a part of its own: it computes along for nothing.
+        ending: Was this process asked to end?
+    """
+    names = list(losses)
+    totals = torch.stack([losses[name].total for name in names]) * counted
+    counts = torch.stack([losses[name].count for name in names]) * counted
+    asked = torch.tensor([float(ending)], device=totals.device)
+    sums = accelerator.reduce(torch.cat([totals.detach(), counts, asked]), reduction="sum")
+    all_counts = sums[len(names) : -1]
+    objective = (totals / all_counts.clamp(min=1)).sum() * accelerator.num_processes
+    values = sums.tolist()
+    return BatchLoss(
+        objective,
+        LossSums(
+            totals=dict(zip(names, values[: len(names)], strict=True)),
+            counts=dict(zip(names, values[len(names) : -1], strict=True)),
+        ),
+        ending=values[-1] > 0,
+    )
 
 
 def build_accelerator(settings: TrainingSettings) -> Accelerator:
@@ -94,14 +151,14 @@ class Engine:
         self,
         batch: EncoderBatch,
         gold: GoldSpans,
-        rngs: Sequence[Generator],
+        chance: Sequence[Generator],
         *,
         counted: bool,
         ending: bool,
     ) -> BatchLoss:
         """The loss of this process's part, divided by the counts of all processes."""
         device = self.device
-        losses = self._objective(batch.to(device), to_device(gold, device), rngs)
+        losses = self._objective(batch.to(device), to_device(gold, device), chance)
         return over_processes(losses, self._accelerator, counted=counted, ending=ending)
 
     def backward(self, loss: BatchLoss, *, share: float) -> None:
