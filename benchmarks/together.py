@@ -13,7 +13,7 @@ from itertools import combinations
 
 from spandet import Document, Recognizer, read
 from spandet.text import Entity
-from spandet.training.dev_score import judge
+from spandet.training.epochs import dev_score
 
 FAINT = 0.02
 """Below this nothing counts."""
@@ -26,7 +26,7 @@ def main() -> None:
     for size in range(1, len(models) + 1):
         for chosen in combinations(range(len(models)), size):
             votes = zip(*(found[number] for number in chosen), strict=True)
-            score = judge(gold, [voted(beliefs) for beliefs in votes], untuned=0.5)
+            score = dev_score(gold, [voted(beliefs) for beliefs in votes], untuned=0.5)
             f1, precision, recall = (100 * x for x in (score.f1, score.precision, score.recall))
             names = " + ".join(models[number] for number in chosen)
             print(f"{f1:.2f} ({precision:.2f} / {recall:.2f})  {names}", flush=True)

@@ -9,6 +9,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "BiaffineSettings": {"emission": "min_odds"},
     "DecodingSettings": {"none_weight": "min_odds"},
     "ProposerRegressorSettings": {"emission": "min_odds"},
+    "TrainingSettings": {"look_steps": "evaluation_steps"},
 }
 """Settings class → old name → new name."""
 REMOVED: Mapping[str, Mapping[str, Any]] = {

@@ -22,12 +22,13 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training.batches import batches
 from spandet.training.checkpoint import RunState
 from spandet.training.data import TrainingSentences
+from spandet.training.epochs import TrainingLoop
 from spandet.training.log import Log
-from spandet.training.loop import Interruption, Loop
+from spandet.training.loop import StopRequest
 from spandet.training.progress import Screen
 from spandet.training.recipe import TrainingSettings
-from spandet.training.run_folder import Keeper
-from spandet.training.step import Engine, build_accelerator
+from spandet.training.run_folder import RunFolder
+from spandet.training.step import build_accelerator, build_engine
 
 WORDS = 64
 LONGEST = 3
@@ -189,22 +190,22 @@ class Toy:
         self.documents = documents(sentences)
         torch.manual_seed(0)
         self.recognizer = ToyRecognizer(["pair", "thing"], dropout=dropout)
-        own = accelerator or build_accelerator(self.settings)
-        self.engine = Engine(self.recognizer, self.settings, own)
+        own = accelerator or build_accelerator("fp32")
+        self.engine = build_engine(self.recognizer, self.settings, own)
         self.state = RunState(identity={})
-        self.interruption = Interruption()
+        self.stop = StopRequest()
         self.log = Log(folder, size=0, step=0, tensorboard=False) if own.is_main_process else None
-        self.keeper = Keeper(folder, self.recognizer, self.engine.learner, self.log)
-        self.loop = Loop(
+        self.run_folder = RunFolder(folder, self.recognizer, self.engine.learner, self.log)
+        self.loop = TrainingLoop(
             recognizer=self.recognizer,
             engine=self.engine,
             sentences=TrainingSentences.of(self.recognizer, self.documents),
             dev=None if dev is None else documents(dev, start=sentences),
             settings=self.settings,
             state=self.state,
-            keeper=self.keeper,
+            folder=self.run_folder,
             screen=Screen(silent=True),
-            interruption=self.interruption,
+            stop=self.stop,
         )
 
     @property

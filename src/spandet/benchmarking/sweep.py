@@ -17,7 +17,7 @@ from spandet.inference.batching import windows
 from spandet.text import Document
 from spandet.training.checkpoint import DevScore
 from spandet.training.data import Split
-from spandet.training.dev_score import judge
+from spandet.training.epochs import dev_score
 from spandet.training.progress import Screen
 
 Choice = tuple[str, ...]
@@ -143,7 +143,7 @@ def _scores(
         Measured(
             threshold=variant.decoding.threshold,
             own=_score_above(variant.decoding.threshold, gold, own),
-            tuned=judge(gold, own, untuned=variant.decoding.threshold),
+            tuned=dev_score(gold, own, untuned=variant.decoding.threshold),
             encoder_ms=0.0,
             detector_ms=0.0,
         )

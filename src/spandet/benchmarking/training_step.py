@@ -9,14 +9,16 @@ import torch
 from spandet.benchmarking.batches import Batch, read_at_once, runs_from
 from spandet.benchmarking.clock import Work
 from spandet.benchmarking.inference import bare_forward
+from spandet.inference.device import precision_of
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
+from spandet.tensors import to_device
 from spandet.text import Document
 from spandet.training.batches import fill, gold_spans
 from spandet.training.data import TrainingSentences
 from spandet.training.optimizer import build_optimizer
 from spandet.training.recipe import Recipe
-from spandet.training.step import BatchLoss, Engine, build_accelerator
+from spandet.training.step import BatchLoss, build_accelerator, build_engine
 
 
 class TrainingStep:
@@ -28,7 +30,9 @@ class TrainingStep:
     def __init__(self, recipe: Recipe, documents: Sequence[Document]) -> None:
         self._settings = recipe.training
         self.recognizer = Recognizer.build(recipe.model, documents)
-        self._engine = Engine(self.recognizer, recipe.training, build_accelerator(recipe.training))
+        precision = precision_of(recipe.training.precision, where="training")
+        accelerator = build_accelerator(precision)
+        self._engine = build_engine(self.recognizer, recipe.training, accelerator)
         self._sentences = TrainingSentences.of(self.recognizer, documents)
         encoder = self.recognizer.encoder
         bare = encoder if encoder.transformer is None else encoder.transformer.model
@@ -71,7 +75,8 @@ class TrainingStep:
             fragments=recognizer.detector.links_fragments,
         )
         rngs = [generator(self._settings.seed, "sentence", 0, number) for number in batch]
-        return engine.loss(prepared, gold, rngs, counted=True, ending=False)
+        inputs = (prepared.to(engine.device), to_device(gold, engine.device), rngs)
+        return engine.loss(*inputs, counted=True, stop=False)
 
     def learn(self, loss: BatchLoss) -> None:
         """The second half."""

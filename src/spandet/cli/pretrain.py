@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spandet.cli.terminal import note, show_error
+from spandet.cli.train import Resume, stoppable
 from spandet.formats import read
 
 Texts = Annotated[
@@ -16,7 +16,9 @@ Texts = Annotated[
 From = Annotated[
     str,
     typer.Option(
-        "--from", metavar="ENCODER", help="What to begin with: a folder, a hub id, or minilm."
+        "--from",
+        metavar="ENCODER",
+        help="The encoder to start from: a folder, a hub id, or minilm.",
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the new encoder.")]
@@ -26,9 +28,6 @@ RecipeFile = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="key=value", help="Change a setting; repeatable."),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in DIR from its checkpoint.")
 ]
 TextFrom = Annotated[
     str | None, typer.Option("--text-from", metavar="FORMAT", help="Format of the texts.")
@@ -44,17 +43,15 @@ def pretrain_command(
     resume: Resume = False,
     text_from: TextFrom = None,
 ) -> None:
-    """Train an encoder further on text without labels; recipes name the folder as an encoder.
+    """Train an encoder further on text without labels; recipes can name the resulting folder.
 
-    Ctrl-C ends it with a checkpoint; --resume goes on as if it had never been stopped.
+    Ctrl-C stops with a checkpoint; --resume continues with the same result.
     """
     sources = [read(text, text_from) for text in texts]
-    # torch takes seconds to load: mistakes in what to read come first.
+    # torch takes seconds to load: mistakes in the file names are reported first.
     from spandet.pretraining import PretrainingSettings, pretrain
-    from spandet.training import TrainingInterrupted
-    from spandet.training.step import end_processes
 
-    try:
+    with stoppable():
         pretrain(
             sources,
             encoder,
@@ -62,11 +59,3 @@ def pretrain_command(
             settings=PretrainingSettings.load(recipe, set_ or ()),
             resume=resume,
         )
-    except TrainingInterrupted as interrupted:
-        show_error(interrupted)
-        raise typer.Exit(128 + interrupted.signal) from None
-    except KeyboardInterrupt:
-        note("stopped at once; --resume goes on from the last checkpoint, if there is one")
-        raise typer.Exit(130) from None
-    finally:
-        end_processes()

@@ -1,23 +1,28 @@
-"""spandet train RECIPE: learn a model from annotated documents."""
+"""spandet train RECIPE: train a model on annotated documents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spandet.cli.terminal import note, show_error
+from spandet.errors import TrainingInterrupted
 from spandet.formats import read
 from spandet.formats.locking import check_no_writer
 
 RecipeFile = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML file: encoder, detector, training.")
 ]
-Train = Annotated[str, typer.Option("--train", metavar="FILE", help="What to learn from.")]
+Train = Annotated[str, typer.Option("--train", metavar="FILE", help="Training data.")]
 Dev = Annotated[
     str | None,
-    typer.Option("--dev", metavar="FILE", help="What chooses the best epoch and the thresholds."),
+    typer.Option(
+        "--dev", metavar="FILE", help="Data for choosing the best epoch and the thresholds."
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the run.")]
 Set = Annotated[
@@ -25,7 +30,7 @@ Set = Annotated[
     typer.Option("--set", metavar="section.key=value", help="Change the recipe; repeatable."),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in DIR from its checkpoint.")
+    bool, typer.Option("--resume", help="Continue the run in DIR from its checkpoint.")
 ]
 TrainFrom = Annotated[
     str | None, typer.Option("--train-from", metavar="FORMAT", help="Format of the training data.")
@@ -34,7 +39,7 @@ DevFrom = Annotated[
     str | None, typer.Option("--dev-from", metavar="FORMAT", help="Format of the dev data.")
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Learn from the first so many sentences only.")
+    int | None, typer.Option("--limit", min=1, help="Train on the first so many sentences only.")
 ]
 
 
@@ -49,14 +54,13 @@ def train_command(
     dev_from: DevFrom = None,
     limit: Limit = None,
 ) -> None:
-    """Train a model. Ctrl-C ends it with a checkpoint; --resume goes on as if nothing had been."""
+    """Train a model. Ctrl-C stops with a checkpoint; --resume continues with the same result."""
     check_no_writer(out)
     # torch takes seconds to load, which other commands need not wait for.
-    from spandet.training import Recipe, TrainingInterrupted, load
+    from spandet.training import Recipe, load
     from spandet.training import train as train_recognizer
-    from spandet.training.step import end_processes
 
-    try:
+    with stoppable():
         train_recognizer(
             Recipe.load(recipe, set_ or ()),
             load(read(train, train_from), limit=limit),
@@ -64,11 +68,20 @@ def train_command(
             out=out,
             resume=resume,
         )
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Context of a command that trains: a stopped run ends with the exit code of its signal."""
+    from spandet.training.step import end_processes
+
+    try:
+        yield
     except TrainingInterrupted as interrupted:
         show_error(interrupted)
         raise typer.Exit(128 + interrupted.signal) from None
     except KeyboardInterrupt:
-        note("stopped at once; --resume goes on from the last checkpoint, if there is one")
+        note("stopped at once; --resume continues from the last checkpoint, if there is one")
         raise typer.Exit(130) from None
     finally:
         end_processes()

@@ -1,14 +1,19 @@
-"""Where to compute."""
+"""Device and precision, for prediction and training alike."""
 
 from __future__ import annotations
 
+from typing import Literal, cast
+
 import torch
 
-from spandet.errors import UsageError
+from spandet.errors import ConfigError, UsageError
+
+Precision = Literal["fp32", "bf16", "fp16"]
+"""Arithmetic of the forward pass."""
 
 
 def device_of(name: str | torch.device | None) -> torch.device:
-    """The device of this name; "auto" is the best that there is, None the processor.
+    """The device of this name; "auto" is a GPU where there is one, None the CPU.
 
     Raises:
         UsageError: there is no such device on this machine.
@@ -25,6 +30,31 @@ def device_of(name: str | torch.device | None) -> torch.device:
 
 
 def _best() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return found.type if found else "cpu"
+
+
+def precision_of(wanted: str, *, where: str, bf16_on_cpu: bool = False) -> Precision:
+    """The precision for the best device; "auto" is half precision where the hardware has it.
+
+    Args:
+        wanted: "auto", "fp32", "bf16" or "fp16".
+        where: Section of the setting, for the error message.
+        bf16_on_cpu: May "auto" be bf16 on a CPU with instructions for it?
+
+    Raises:
+        ConfigError: the device cannot compute in this precision.
+    """
+    device = device_of("auto").type
+    if wanted == "fp16" and device == "cpu":
+        raise ConfigError(f"[{where}] precision: fp16 needs a GPU, and there is none; try auto")
+    if wanted != "auto":
+        return cast("Precision", wanted)
+    if device == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+    return "bf16" if device == "cpu" and bf16_on_cpu and _has_bf16_instructions() else "fp32"
+
+
+def _has_bf16_instructions() -> bool:
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))

@@ -80,8 +80,8 @@ class Masking:
 _NAME = "spandet-full-precision"
 
 
-def widen_attention(model: Any) -> None:
-    """Let an encoder compute its attention in fp32, whatever the rest is computed in.
+def use_fp32_attention(model: Any) -> None:
+    """Compute an encoder's attention in fp32, whatever the precision of the rest.
 
     On a CPU, torch's attention needs several times as long to go backward in bf16 as in fp32, which
     is a fifth of a training step. Encoders with an attention of their own are left as they are.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from annotated_types import Gt, Interval
 from pydantic import model_validator
 
-from spandet.config import Natural, Positive, Settings, Share, Weight, override, read_toml
-from spandet.errors import ConfigError, UsageError
-from spandet.training.recipe import Rate, TrainingSettings
+from spandet.config import Natural, Positive, Settings, Share, Weight, override
+from spandet.training.recipe import Rate, TrainingSettings, read_values
 
 _OpenShare = Annotated[float, Interval(gt=0, lt=1)]
 
@@ -99,28 +97,19 @@ class PretrainingSettings(Settings):
             ConfigError: names the keys that are wrong.
             UsageError: the file cannot be read.
         """
-        values = {} if path is None else read_toml(_text_of(Path(path)), name=str(path))
-        return cls.build(override(values, overrides), where="pretraining")
+        values = override({}, overrides) if path is None else read_values(path, overrides)
+        return cls.build(values, where="pretraining")
 
     def to_toml(self) -> str:
         """The same as text that `load` reads; JSON writes such values as TOML does."""
         values = self.model_dump(mode="json")
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
 
-    def training(self, precision: str) -> TrainingSettings:
-        """The same for the parts of `spandet.training`, which count the whole run as one epoch."""
+    def training(self) -> TrainingSettings:
+        """Settings of the optimizer, for the modules of `spandet.training`; a run is one epoch."""
         values = {name: getattr(self, name) for name in _SHARED}
-        own = {"epochs": 1, "lr": self.head_lr, "encoder_lr": self.lr, "precision": precision}
+        own = {"epochs": 1, "lr": self.head_lr, "encoder_lr": self.lr}
         return TrainingSettings.build({**values, **own}, where="pretraining")
 
 
 _SHARED = ("seed", "weight_decay", "betas", "eps", "warmup", "schedule", "clip")
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text") from None

@@ -45,7 +45,7 @@ def fill(
     return length_buckets(runs, sentences.sizes, sentences.words, budget)
 
 
-def part_of(batch: Sequence[int], *, process: int, processes: int) -> tuple[int, ...]:
+def share_of_process(batch: Sequence[int], *, process: int, processes: int) -> tuple[int, ...]:
     """What one process gets of a batch; the parts are alike in number and length."""
     return tuple(batch[process::processes])
 

@@ -267,24 +267,6 @@ def digest_of(facts: str, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def check_identity(known: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Refuse to go on with another recipe or other data.
-
-    Raises:
-        UsageError: names what differs.
-    """
-    before, now = _flat(known), _flat(identity)
-    names = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-    if not names:
-        return
-    told = [f"{name} was {before.get(name)}, is {now.get(name)}" for name in names[:5]]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    raise UsageError(
-        f"this is another run than the one to resume: {'; '.join(told)}{more}. "
-        f"Give the same recipe (recipe.toml in the run's folder) and data, or another --out"
-    )
-
-
 def reason(error: Exception) -> str:
     """What the system says, without the technicalities around it."""
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
@@ -311,11 +293,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        result.update(_flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value})
-    return result

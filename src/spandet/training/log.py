@@ -102,7 +102,7 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
             yield entry
 
 
-def check_board() -> None:
+def check_tensorboard() -> None:
     """Is there what writes TensorBoard's files?
 
     Raises:

@@ -22,75 +22,75 @@ Rate = Annotated[float, Gt(0)]
 
 
 class TrainingSettings(Settings):
-    """Everything about a run that is not about the model."""
+    """The [training] section of a recipe: everything about a run except the model."""
 
     epochs: Positive = 10
-    """How often every sentence is seen."""
+    """Number of passes over the training sentences."""
     seed: int = 0
-    """Every random choice follows from it: first weights, order, dropout, sampling."""
+    """Seed of every random choice: initial weights, order, dropout, sampling."""
     batch_sentences: Positive = 16
-    """Most sentences of one batch, over all processes together, unless one passage has more."""
+    """Maximum sentences of a batch, over all processes; one passage may have more."""
     batch_pieces: Positive = 2048
-    """Most pieces of one batch, padding included; a longer sentence is a batch of its own."""
+    """Maximum pieces of a batch, padding included; a longer sentence is a batch of its own."""
     short_first_epochs: Natural = 0
-    """Epochs that go from the batch of the shortest sentences to that of the longest."""
+    """Epochs at the start whose batches are sorted from the shortest to the longest sentences."""
     accumulation: Positive = 1
     """Batches per optimizer step."""
     lr: Rate = 5e-4
     """Highest learning rate of everything that starts from random weights."""
     encoder_lr: Weight = 3e-5
-    """Highest learning rate of the pretrained transformer; 0 leaves it as it is."""
+    """Highest learning rate of the pretrained transformer; 0 freezes it for the whole run."""
     weight_decay: Weight = 0.01
-    """Pull towards zero per step; not for biases and norms."""
+    """AdamW's weight decay; not for biases and norms."""
     betas: tuple[float, float] = (0.9, 0.999)
-    """Decay of AdamW's running means of gradient and squared gradient."""
+    """AdamW's decay rates of the running means of gradient and squared gradient."""
     eps: Rate = 1e-8
-    """AdamW's guard against division by zero."""
+    """AdamW's epsilon, which avoids division by zero."""
     bias_correction: bool = True
-    """Undo AdamW's bias of its running means towards zero, where they start. Without it, as in the
-    released code of several papers, the first steps are several times longer."""
+    """Correct AdamW's running means for starting at zero. Without it, as in the released code of
+    several papers, the first steps are several times longer."""
     warmup: Share = 0.1
     """Share of the run in which the learning rates rise from zero."""
     schedule: Literal["linear", "cosine", "constant"] = "linear"
-    """How the learning rates fall after that."""
+    """How the learning rates fall after the warmup."""
     clip: Weight = 1.0
-    """Longest gradient; 0 never cuts."""
+    """Maximum gradient norm; 0 disables clipping."""
     frozen_epochs: Natural = 0
-    """Epochs before the transformer starts to learn; its outputs are then computed only once."""
+    """Epochs at the start in which the transformer is frozen; its outputs are then cached."""
     first_stage_scale: Weight = 0.0
-    """With frozen epochs: the learning rate of everything else has a schedule of its own for these
-    and another one afterwards, and the first one falls from so many times `lr`; 0: one schedule for
-    the whole run."""
+    """With frozen epochs: `lr` has one schedule for these and another one for the rest of the run,
+    and the first one falls from this multiple of `lr`; 0: one schedule for the whole run."""
     patience: Natural = 0
     """Stop after so many epochs without a better F1 on dev; 0 never stops early."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Arithmetic; "auto" is half precision where the hardware has it, fp32 on a CPU."""
+    """Arithmetic; "auto" is half precision where a GPU has it, fp32 on a CPU."""
     checkpoint_minutes: Weight = 10.0
-    """Time between two checkpoints inside an epoch; 0 writes one after every step."""
-    look_steps: Natural = 0
-    """Optimizer steps between two looks at dev inside an epoch, for log.jsonl; 0: after it only."""
+    """Minutes between two checkpoints inside an epoch; 0 writes one after every step."""
+    evaluation_steps: Natural = 0
+    """Optimizer steps between two evaluations on dev inside an epoch, for the log only; 0: none."""
     log_steps: Positive = 50
     """Optimizer steps between two lines of log.jsonl."""
     tensorboard: bool = False
-    """Write TensorBoard's files too (needs the extra `tensorboard`)."""
+    """Also write TensorBoard files (needs the extra `tensorboard`)."""
 
     @model_validator(mode="after")
-    def _betas_are_shares(self) -> Self:
+    def _check_betas(self) -> Self:
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be at least 0 and below 1, got {list(self.betas)}")
         return self
 
     def is_frozen(self, epoch: int) -> bool:
-        """Does the transformer rest in this epoch (counted from 0)?"""
+        """Is the transformer frozen in this epoch (counted from 0)?"""
         return epoch < self.frozen_epochs or self.encoder_lr == 0
 
 
-_SECTIONS = (*ModelSettings.model_fields, "training")
+SECTIONS = (*ModelSettings.model_fields, "training")
+"""Names of the sections of a recipe."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to train, and how."""
+    """A model and how to train it."""
 
     model: ModelSettings
     training: TrainingSettings
@@ -100,15 +100,10 @@ class Recipe:
         """The recipe in a file, after assignments such as `training.epochs=3`.
 
         Raises:
-            ConfigError: names what the recipe has and should not have.
+            ConfigError: a section or setting is unknown or has a wrong value.
+            UsageError: the file cannot be read.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise ConfigError(f"{path} is not UTF-8 text") from None
-        return cls.from_values(override(read_toml(text, name=str(path)), overrides))
+        return cls.from_values(read_values(path, overrides))
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Recipe:
@@ -117,40 +112,57 @@ class Recipe:
             _check_section(key, section)
         rest = {key: section for key, section in values.items() if key != "training"}
         model = ModelSettings.resolve(rest)
-        chosen = {**_of_preset(values["detector"]), **values.get("training", {})}
-        return cls(model, TrainingSettings.build(chosen, where="training"))
+        preset = _training_of_preset(values["detector"])
+        training = TrainingSettings.filled(preset, values.get("training", {}))
+        return cls(model, TrainingSettings.build(training, where="training"))
 
     def changed(self, overrides: Iterable[str]) -> Recipe:
         """A copy with assignments applied."""
         return Recipe.from_values(override(self.to_values(), overrides))
 
     def to_values(self) -> dict[str, Any]:
-        """Sections of plain values, nothing left to a default."""
+        """All sections as plain values, defaults included."""
         training = self.training.model_dump(mode="json")
         return {**self.model.model_dump(mode="json"), "training": training}
 
     def to_toml(self) -> str:
-        """The same as text that `load` reads."""
+        """The recipe as TOML text, which `load` reads."""
         return "\n".join(_table(key, section) for key, section in self.to_values().items())
 
 
-def _of_preset(detector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the preset of a resolved detector says about training."""
+def read_values(path: str | PathLike[str], overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """The values of a TOML file, after assignments such as `training.epochs=3`.
+
+    Raises:
+        ConfigError: it is not TOML, or an assignment is malformed.
+        UsageError: it cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text") from None
+    return override(read_toml(text, name=str(path)), overrides)
+
+
+def _training_of_preset(detector: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The training settings in the preset of a detector."""
     presets = DETECTORS[detector["name"]].presets
     return presets[detector["preset"]].get("training", {}) if detector.get("preset") else {}
 
 
 def _check_section(key: str, section: object) -> None:
-    if key not in _SECTIONS:
-        close = difflib.get_close_matches(key, _SECTIONS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_SECTIONS)}"
+    if key not in SECTIONS:
+        close = difflib.get_close_matches(key, SECTIONS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(SECTIONS)}"
         raise ConfigError(f"a recipe has no section [{key}]; {hint}")
     if not isinstance(section, Mapping):
         raise ConfigError(f"{key} must be a section of a recipe, got {section!r}")
 
 
 def _table(name: str, values: Mapping[str, Any]) -> str:
-    """A TOML table and the tables inside it. What is None is left out: TOML has no word for it."""
+    """A TOML table and the tables inside it, without None, for which TOML has no value."""
     plain = {k: v for k, v in values.items() if v is not None and not isinstance(v, Mapping)}
     lines = [f"[{name}]", *(f"{_key(key)} = {_value(value)}" for key, value in plain.items())]
     inner = [
@@ -176,9 +188,9 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):  # inside a list
         items = ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None)
         return f"{{ {items} }}"
-    return repr(value)  # of a number, which TOML writes as Python does
+    return repr(value)  # numbers are written as in Python
 
 
 def _string(text: str) -> str:
-    """JSON's escapes are TOML's, but for DEL, which TOML wants escaped."""
+    """A TOML string: JSON has the same escapes, but does not escape DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

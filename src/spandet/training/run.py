@@ -1,11 +1,11 @@
-"""A run from recipe and data to a model folder."""
+"""A training run, from a recipe and documents to a model folder."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,11 +14,9 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from spandet.config import read_json
 from spandet.errors import ConfigError, MismatchError, UsageError
 from spandet.evaluation import evaluate
-from spandet.formats.locking import is_main_process, one_writer
-from spandet.formats.target import Target
+from spandet.inference.device import precision_of
 from spandet.inference.manifest import CONFIG, MANIFEST, finish_replacing
 from spandet.inference.memory import give_back
 from spandet.inference.recognizer import Recognizer
@@ -26,30 +24,33 @@ from spandet.inference.tuning import tune
 from spandet.inference.weights import FILE as WEIGHTS
 from spandet.text import Document
 from spandet.training.card import CARD, model_card
-from spandet.training.checkpoint import (
-    BEFORE,
-    CHECKPOINT,
-    RunState,
-    Saved,
-    check_identity,
-    has_checkpoint,
-    read_newest,
-    remove_checkpoint,
-)
+from spandet.training.checkpoint import BEFORE, CHECKPOINT, RunState, Saved, remove_checkpoint
 from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
-from spandet.training.log import Log, check_board
-from spandet.training.loop import Interruption, Loop
+from spandet.training.epochs import TrainingLoop
+from spandet.training.log import Log, check_tensorboard
+from spandet.training.loop import StopRequest
 from spandet.training.progress import Screen
-from spandet.training.recipe import Recipe
+from spandet.training.recipe import SECTIONS, Recipe
 from spandet.training.report import REPORT, headline, report_page
-from spandet.training.run_folder import Keeper, save_model
-from spandet.training.step import Engine, build_accelerator
+from spandet.training.run_folder import (
+    Identity,
+    RunFolder,
+    check_folder,
+    check_identity,
+    exclusive,
+    identity_of_finished,
+    read_resumed,
+    save_model,
+    write_text,
+)
+from spandet.training.step import build_accelerator, build_engine
 from spandet.training.summary import RUN, Summary
 
 RECIPE = "recipe.toml"
 
+_STARTED = (RECIPE, CHECKPOINT, BEFORE, RUN)
 _RESULTS = (CHECKPOINT, BEFORE, RUN, CONFIG, MANIFEST, WEIGHTS)
-"""What is worth keeping of a run: without any of it, another may begin in its folder."""
+"""Files that a new run must not overwrite; a folder without them may be used again."""
 
 _logger = logging.getLogger("spandet")
 
@@ -67,26 +68,27 @@ def train(
     """Train a recognizer and write its folder: model, log, report and model card.
 
     Args:
-        recipe: A TOML file, or what `Recipe.load` gave.
-        train: What to learn from.
-        dev: What chooses the best epoch and the thresholds. Without it the last epoch is kept.
-        out: A folder that holds no run yet, or the one to resume.
+        recipe: A TOML file or a `Recipe`.
+        train: Training data.
+        dev: Data for choosing the best epoch and the thresholds; without them, the last epoch.
+        out: A folder without a run, or the folder of the run to resume.
         overrides: Assignments such as `training.epochs=3`.
-        resume: Go on from the checkpoint in `out`. The result is that of a run never stopped.
-        progress: Show on stderr how it goes.
+        resume: Continue from the checkpoint in `out`; the result is that of an uninterrupted run.
+        progress: Show progress on stderr.
 
     Returns:
-        The best recognizer, as `Recognizer.from_pretrained(out)` gives it.
+        The best recognizer, loaded from `out`.
 
     Raises:
-        SpandetError: the recipe or the data cannot be used, or the run cannot go on.
+        SpandetError: the recipe or the data cannot be used, or the run cannot continue.
     """
     resolved = _resolved(recipe, overrides)
     folder = Path(out)
-    with one_writer(folder) if is_main_process() else nullcontext(), _own_chance():
-        _check_folder(folder, resume=resume)
-        accelerator = build_accelerator(resolved.training)
-        accelerator.wait_for_everyone()  # all have looked before one of them writes
+    with exclusive(folder):
+        check_folder(folder, resume=resume, started=_STARTED, results=_RESULTS, holds="a run")
+        precision = precision_of(resolved.training.precision, where="training")
+        accelerator = build_accelerator(precision)
+        accelerator.wait_for_everyone()  # every process has checked the folder before one writes
         run = _Run(
             recipe=resolved,
             train=learnable(load(train), fragments=resolved.model.fragments),
@@ -95,7 +97,7 @@ def train(
             accelerator=accelerator,
             screen=Screen(silent=not (progress and accelerator.is_main_process)),
         )
-        if resume and run.is_over():
+        if resume and run.is_finished():
             run.screen.note(f"the run in {folder} is complete already")
         else:
             run.execute(resume=resume)
@@ -109,21 +111,13 @@ def _resolved(recipe: str | PathLike[str] | Recipe, overrides: Iterable[str]) ->
     return Recipe.load(recipe, overrides)
 
 
-def _check_folder(folder: Path, *, resume: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give a folder for the run")
-    if resume and not any((folder / name).exists() for name in (RECIPE, CHECKPOINT, BEFORE, RUN)):
-        raise UsageError(f"there is no run in {folder} to resume")
-    if not resume and any((folder / name).exists() for name in _RESULTS):
-        raise UsageError(
-            f"{folder} holds a run already: resume it (--resume) or name another folder"
-        )
-
-
-def _own_chance() -> AbstractContextManager[None]:
-    """Inside, torch's global generators may be set; outside, nobody notices."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    return torch.random.fork_rng(devices)
+def _with_current_names(identity: Identity) -> Identity:
+    """The identity of a run that an older version began, with this version's setting names."""
+    sections = {name: section for name, section in identity.items() if name in SECTIONS}
+    try:
+        return {**identity, **Recipe.from_values(sections).to_values()}
+    except ConfigError:  # a setting that this version cannot read: the comparison shows it
+        return identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,109 +130,107 @@ class _Run:
     screen: Screen
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for the run to be the same."""
+        """Recipe and digests of the data: equal identities give equal results."""
         return {
             **self.recipe.to_values(),
             "train data": self.train.content,
             "dev data": self.dev.content if self.dev else None,
         }
 
-    def is_over(self) -> bool:
-        """Has it been brought to its end before? If so, it must have been this one."""
-        path = self.folder / RUN
-        if not path.exists() or has_checkpoint(self.folder):
-            return False
-        known = read_json(path)
-        if not isinstance(known, dict) or not isinstance(known.get("identity"), dict):
-            raise UsageError(f"{path} is damaged: it does not say which run it was")
-        check_identity(known["identity"], self.identity())
-        return True
+    def is_finished(self) -> bool:
+        """Did this run reach its end before?
+
+        Raises:
+            UsageError: another run did.
+        """
+        finished = identity_of_finished(self.folder)
+        if finished is not None:
+            self._check_identity(finished)
+        return finished is not None
+
+    def _check_identity(self, before: Identity) -> None:
+        check_identity(_with_current_names(before), self.identity(), settings_file=RECIPE)
 
     def execute(self, *, resume: bool) -> None:
-        """Train, choose the best epoch, tune, and write everything down."""
+        """Train, choose the best epoch, tune thresholds, and write the results."""
         saved = self._saved() if resume else None
-        warnings = [*self.train.left_out, *self._unknown_labels(), *self._nothing_to_link()]
-        warnings += check_start(self.recipe, self.train, self.dev)
+        warnings = [*self.train.left_out, *self._unknown_labels(), *self._needless_linker()]
+        warnings += _check_start(self.recipe, self.train, self.dev)
         if self.accelerator.is_main_process:
             for warning in warnings:
                 _logger.warning(warning)
-        state = self._learn(saved)
-        self.accelerator.free_memory()  # nobody needs the optimizer any more
+        state = self._train(saved)
+        self.accelerator.free_memory()  # the optimizer is not needed any more
         give_back()
         if self.accelerator.is_main_process:
             self._finish(state, tuple(warnings))
+
+    def _saved(self) -> Saved | None:
+        saved = read_resumed(self.folder, self.screen.note)
+        if saved is not None:
+            state = saved.state
+            self._check_identity(state.identity)
+            self.screen.note(f"resuming in epoch {state.epoch + 1} after step {state.step}")
+        return saved
 
     def _unknown_labels(self) -> list[str]:
         if self.dev is None:
             return []
         unknown = self.dev.labels - self.train.labels
-        lost = sum(e.label in unknown for d in self.dev.documents for e in d.entities)
+        missed = sum(e.label in unknown for d in self.dev.documents for e in d.entities)
         names = ", ".join(sorted(unknown))
         return (
-            [f"dev has {lost:,} entities with labels that train lacks ({names}): they are misses"]
+            [f"dev has {missed:,} entities with labels that train lacks ({names}): they are misses"]
             if unknown
             else []
         )
 
-    def _nothing_to_link(self) -> list[str]:
+    def _needless_linker(self) -> list[str]:
         model = self.recipe.model
         needless = model.fragments and not model.suited_to(self.train.documents).fragments
         why = "no entity of the training data has gaps, so the model gets no fragment linker"
         return [why] if needless else []
 
-    def _learn(self, saved: Saved | None) -> RunState:
+    def _train(self, saved: Saved | None) -> RunState:
         settings = self.recipe.training
         torch.manual_seed(settings.seed)
         recognizer = Recognizer.build(self.recipe.model, self.train.documents)
-        engine = Engine(recognizer, settings, self.accelerator)
-        state = RunState(identity=self.identity())
-        if saved is not None:
-            state = saved.state
-            engine.learner.restore(saved.tensors)
-            engine.scaler = state.scaler
+        engine = build_engine(recognizer, settings, self.accelerator)
+        state = RunState(identity=self.identity()) if saved is None else engine.restore(saved)
+        state.identity = self.identity()
         sentences = TrainingSentences.of(recognizer, self.train.documents)
-        check_model(recognizer, self.dev)
-        # From here on, steps can be made: only now, something is written.
-        log = self._begin(state, saved) if self.accelerator.is_main_process else None
-        with log or nullcontext(), Interruption() as interruption, self.screen:
-            Loop(
+        _check_model(recognizer, self.dev)
+        # Nothing is written before this: a run that fails earlier leaves no files.
+        log = self._open_log(state, saved) if self.accelerator.is_main_process else None
+        with log or nullcontext(), StopRequest() as stop, self.screen:
+            TrainingLoop(
                 recognizer=recognizer,
                 engine=engine,
                 sentences=sentences,
                 dev=self.dev.documents if self.dev else None,
                 settings=settings,
                 state=state,
-                keeper=Keeper(self.folder, recognizer, engine.learner, log),
+                folder=RunFolder(self.folder, recognizer, engine.learner, log),
                 screen=self.screen,
-                interruption=interruption,
+                stop=stop,
             ).run()
         return state
 
-    def _saved(self) -> Saved | None:
-        if not has_checkpoint(self.folder):
-            self.screen.note("no checkpoint had been written: starting from the beginning")
-            return None
-        saved = read_newest(self.folder, self.screen.note)
-        state = saved.state
-        check_identity(state.identity, self.identity())
-        self.screen.note(f"resuming in epoch {state.epoch + 1} after step {state.step}")
-        return saved
-
-    def _begin(self, state: RunState, saved: Saved | None) -> Log:
-        """The folder of the run, with its recipe and an open log."""
-        self._write(RECIPE, self.recipe.to_toml())
-        if saved is not None:  # all processes have read it: they have met to build the model
+    def _open_log(self, state: RunState, saved: Saved | None) -> Log:
+        """Write the recipe, clean up after a run that was killed, and open the log."""
+        write_text(self.folder, RECIPE, self.recipe.to_toml())
+        if saved is not None:  # every process has read it: building the model synchronised them
             saved.make_newest()
         finish_replacing(self.folder)
-        wants_board = self.recipe.training.tensorboard
-        return Log(self.folder, size=state.log_bytes, step=state.step, tensorboard=wants_board)
+        tensorboard = self.recipe.training.tensorboard
+        return Log(self.folder, size=state.log_bytes, step=state.step, tensorboard=tensorboard)
 
     def _finish(self, state: RunState, warnings: tuple[str, ...]) -> None:
         recognizer = Recognizer.from_pretrained(self.folder)
         recognizer.modules().to(self.accelerator.device)
         predicted: list[Document] = []
         if self.dev is not None:
-            recognizer.decoding = self.recipe.model.decoding  # not what a killed run has tuned
+            recognizer.decoding = self.recipe.model.decoding  # undo the tuning of a killed run
             if recognizer.decoding.tune:
                 self.screen.note("tuning thresholds on dev")
             recognizer.decoding = tune(recognizer, self.dev.documents)
@@ -256,38 +248,26 @@ class _Run:
             decoding=recognizer.decoding.model_dump(mode="json"),
             predicted=predicted,
         )
-        self._write(REPORT, report_page(summary, self.folder))
-        self._write(CARD, model_card(summary))
-        self._write(RUN, json.dumps(summary.to_json(), indent=2, ensure_ascii=False) + "\n")
-        # Last: until here, the run can be resumed and brought to its end.
+        write_text(self.folder, REPORT, report_page(summary, self.folder))
+        write_text(self.folder, CARD, model_card(summary))
+        facts = json.dumps(summary.to_json(), indent=2, ensure_ascii=False)
+        write_text(self.folder, RUN, facts + "\n")
+        # Last, so that a run that is killed before this can be resumed.
         remove_checkpoint(self.folder / CHECKPOINT)
         self.screen.note(f"{headline(summary)}\nmodel and report: {self.folder}")
 
-    def _write(self, name: str, text: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with Target(str(self.folder / name)).text() as stream:
-            stream.write(text)
 
-
-def check_start(recipe: Recipe, train: Split, dev: Split | None) -> list[str]:
-    """Check recipe and data against each other; gives what is worth a warning.
-
-    Raises:
-        SpandetError: the run could not be brought to its end.
-    """
+def _check_start(recipe: Recipe, train: Split, dev: Split | None) -> list[str]:
+    """Check before the first step what would make the run fail later; returns warnings."""
     if recipe.training.tensorboard:
-        check_board()
+        check_tensorboard()
     if dev is not None:
         _check_dev(dev)
     return _untagged(train) if recipe.model.encoder.tags else []
 
 
-def check_model(recognizer: Recognizer, dev: Split | None) -> None:
-    """Let an untrained model read of dev what is most likely to fail.
-
-    Raises:
-        SpandetError: it cannot read dev, or learn from what it was built for.
-    """
+def _check_model(recognizer: Recognizer, dev: Split | None) -> None:
+    """Let the untrained model predict the dev documents that are most likely to fail."""
     if getattr(recognizer.encoder, "needs_tags", False) and not recognizer.encoder.vocabulary.tags:
         raise ConfigError("[encoder.tags] min_count: no tag is as frequent in the training data")
     if dev is not None:
@@ -316,8 +296,8 @@ def _untagged(train: Split) -> list[str]:
             f"[encoder.tags] needs part-of-speech tags, and the training data ({train.name}) have "
             f"none: give data with tags, or leave this section out"
         )
-    told = f"{bare:,} of {len(sentences):,} sentences of the training data have no tags"
-    return [f"{told}: the model learns them as unknown"] if bare else []
+    counts = f"{bare:,} of {len(sentences):,} sentences of the training data have no tags"
+    return [f"{counts}: the model learns them as unknown"] if bare else []
 
 
 def _longest_sentence(document: Document) -> int:

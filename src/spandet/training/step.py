@@ -14,19 +14,20 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import Generator, Tensor, nn
+from torch.optim import Optimizer
 
 from spandet.detectors import Detector
 from spandet.encoding import Encoder, EncoderBatch
-from spandet.errors import ConfigError
+from spandet.inference.device import Precision, device_of
 from spandet.inference.recognizer import Recognizer
-from spandet.tensors import GoldSpans, Loss, to_device
-from spandet.training.checkpoint import Learner, LossSums
+from spandet.tensors import GoldSpans, Loss
+from spandet.training.checkpoint import Learner, LossSums, RunState, Saved
 from spandet.training.optimizer import build_optimizer, set_learning_rates
 from spandet.training.recipe import TrainingSettings
 
 
 class Objective(nn.Module):
-    """Encoder and detector as one module, which is what processes synchronise."""
+    """Encoder and detector as one module, whose gradients the processes synchronise."""
 
     def __init__(self, encoder: Encoder, detector: Detector) -> None:
         super().__init__()
@@ -34,10 +35,10 @@ class Objective(nn.Module):
         self.detector = detector
 
     def forward(
-        self, batch: EncoderBatch, gold: GoldSpans, chance: Sequence[Generator]
+        self, batch: EncoderBatch, gold: GoldSpans, rngs: Sequence[Generator]
     ) -> dict[str, Loss]:
-        """The parts of the loss, in full precision; every batch has all of them."""
-        losses = self.detector(self.encoder(batch), gold, chance)
+        """The parts of the loss in fp32; the same parts for every batch."""
+        losses = self.detector(self.encoder(batch), gold, rngs)
         return {name: Loss(loss.total.float(), loss.count.float()) for name, loss in losses.items()}
 
 
@@ -46,27 +47,27 @@ class BatchLoss:
     """The loss of a batch over all processes."""
 
     objective: Tensor
-    """To go backward from, on this process; the mean of all gradients is the batch's."""
+    """The tensor to call `backward` on in this process; the processes' gradients are averaged."""
     sums: LossSums
-    ending: bool
-    """Was any process asked to end?"""
+    stop: bool
+    """Was any process asked to stop?"""
 
 
-def over_processes(
-    losses: Mapping[str, Loss], accelerator: Accelerator, *, counted: bool, ending: bool
+def reduce_losses(
+    losses: Mapping[str, Loss], accelerator: Accelerator, *, counted: bool, stop: bool
 ) -> BatchLoss:
-    """Divide sums by the counts of all processes.
+    """Divide loss sums by the counts of all processes, so that their number changes nothing.
 
     Args:
-        losses: Of this process's part.
-        accelerator: Knows the other processes.
-        counted: False for a process without a part of its own: it computes along for nothing.
-        ending: Was this process asked to end?
+        losses: Of this process's share of the batch.
+        accelerator: Connects the processes.
+        counted: False for a process whose share is empty: its loss is multiplied by zero.
+        stop: Was this process asked to stop?
     """
     names = list(losses)
     totals = torch.stack([losses[name].total for name in names]) * counted
     counts = torch.stack([losses[name].count for name in names]) * counted
-    asked = torch.tensor([float(ending)], device=totals.device)
+    asked = torch.tensor([float(stop)], device=totals.device)
     sums = accelerator.reduce(torch.cat([totals.detach(), counts, asked]), reduction="sum")
     all_counts = sums[len(names) : -1]
     objective = (totals / all_counts.clamp(min=1)).sum() * accelerator.num_processes
@@ -77,125 +78,161 @@ def over_processes(
             totals=dict(zip(names, values[: len(names)], strict=True)),
             counts=dict(zip(names, values[len(names) : -1], strict=True)),
         ),
-        ending=values[-1] > 0,
+        stop=values[-1] > 0,
     )
 
 
-def build_accelerator(settings: TrainingSettings) -> Accelerator:
-    """The processes and devices that the launcher gave us; alone, the best device there is."""
-    # Which parameters a batch does not touch (a frozen transformer, say) differs between batches.
+def build_accelerator(precision: Precision) -> Accelerator:
+    """The processes and devices that the launcher provides; a single process gets the best device.
+
+    Args:
+        precision: Arithmetic of the forward pass, from `precision_of`.
+    """
+    # Which parameters a batch does not use (those of a frozen transformer) differs between batches.
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)
-    # It keeps the precision of the first run of a program for ever; the processes may stay.
-    AcceleratorState._reset_state()  # noqa: SLF001 (there is no other way)
+    # Otherwise the precision of the first run of a program would be used for all later ones.
+    AcceleratorState._reset_state()  # noqa: SLF001 (there is no public function for it)
     return Accelerator(
-        mixed_precision=_precision(settings.precision),
+        mixed_precision="no" if precision == "fp32" else precision,
         # Without this, processes on a machine that has only a CPU would not find each other.
-        cpu=not torch.accelerator.is_available(),
+        cpu=device_of("auto").type == "cpu",
         kwargs_handlers=[unused],
     )
 
 
-def _precision(wanted: str) -> str:
-    if wanted == "fp16" and not torch.accelerator.is_available():
-        raise ConfigError("[training] precision: fp16 needs a GPU, and there is none; try auto")
-    if wanted != "auto":
-        return "no" if wanted == "fp32" else wanted
-    if not torch.cuda.is_available():
-        return "no"
-    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+def end_processes() -> None:
+    """Disconnect from the other processes; called at the end of a program."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 class Engine:
-    """The model, its optimizer, and the machinery of accelerate around them."""
+    """Computes losses, gradients and updates of an objective, in one process or in several."""
 
     def __init__(
-        self, recognizer: Recognizer, settings: TrainingSettings, accelerator: Accelerator
+        self,
+        objective: nn.Module,
+        optimizer: Optimizer,
+        settings: TrainingSettings,
+        accelerator: Accelerator,
+        *,
+        saved: nn.Module | None = None,
     ) -> None:
+        """Prepare an objective for training.
+
+        Args:
+            objective: A module that returns the parts of the loss, on the accelerator's device.
+            optimizer: From `build_optimizer`.
+            settings: Seed, learning rates and clipping.
+            accelerator: From `build_accelerator`.
+            saved: The module whose weights go into checkpoints; without it, `objective`.
+        """
         self._settings = settings
-        self._accelerator = accelerator
-        objective = Objective(recognizer.encoder, recognizer.detector).to(accelerator.device)
-        pretrained = [parameter for _, parameter in recognizer.encoder.pretrained_parameters()]
-        optimizer = build_optimizer(objective, pretrained, settings)
-        self.learner = Learner(recognizer.modules(), optimizer)
+        self.accelerator = accelerator
+        self.learner = Learner(objective if saved is None else saved, optimizer)
         self._objective, self._optimizer = accelerator.prepare(objective, optimizer)
 
     @property
     def process(self) -> int:
-        """Which of the processes this is."""
-        return int(self._accelerator.process_index)
+        """The number of this process, counted from 0."""
+        return int(self.accelerator.process_index)
 
     @property
     def processes(self) -> int:
-        """How many share the work."""
-        return int(self._accelerator.num_processes)
+        """The number of processes."""
+        return int(self.accelerator.num_processes)
 
     @property
     def device(self) -> torch.device:
-        """Where this process computes."""
-        return torch.device(self._accelerator.device)
+        """The device of this process."""
+        return torch.device(self.accelerator.device)
+
+    def restore(self, saved: Saved) -> RunState:
+        """Continue from a checkpoint: set weights and optimizer, and return the state."""
+        self.learner.restore(saved.tensors)
+        self.scaler = saved.state.scaler
+        return saved.state
 
     def begin_step(self, *, step: int, at: float) -> None:
-        """Set what a step depends on: chance by its number, learning rates by the epochs done."""
-        # Dropout knows only the global generator. It is set for every step, so that a resumed run
-        # meets the same chance without having to remember any.
+        """Set the global random generators for a step, and the learning rates.
+
+        Args:
+            step: Steps done; the seed of dropout depends on it.
+            at: Epochs done, with fractions.
+        """
+        # Dropout uses torch's global generator. It is seeded for every step, so that a resumed run
+        # draws the same numbers without a generator's state in its checkpoint.
         _seed(_number(self._settings.seed, step, self.process), self.device)
         set_learning_rates(self._optimizer, self._settings, at)
         self._objective.train()
 
-    def portion(self, *, last: bool) -> AbstractContextManager[None]:
-        """Around each batch of a step: processes exchange gradients only in the last one."""
-        none: AbstractContextManager[None] = nullcontext()
-        return none if last else self._accelerator.no_sync(self._objective)
+    def begin_evaluation(self) -> None:
+        """Switch dropout off."""
+        self._objective.eval()
 
-    def loss(
-        self,
-        batch: EncoderBatch,
-        gold: GoldSpans,
-        chance: Sequence[Generator],
-        *,
-        counted: bool,
-        ending: bool,
-    ) -> BatchLoss:
-        """The loss of this process's part, divided by the counts of all processes."""
-        device = self.device
-        losses = self._objective(batch.to(device), to_device(gold, device), chance)
-        return over_processes(losses, self._accelerator, counted=counted, ending=ending)
+    def accumulate(self, *, last: bool) -> AbstractContextManager[None]:
+        """Context for each batch of a step: processes exchange gradients in the last one only."""
+        none: AbstractContextManager[None] = nullcontext()
+        return none if last else self.accelerator.no_sync(self._objective)
+
+    def loss(self, *inputs: Any, counted: bool, stop: bool) -> BatchLoss:
+        """The loss of a batch over all processes.
+
+        Args:
+            inputs: Of the objective, on this process's device.
+            counted: Is this process's share of the batch more than a placeholder?
+            stop: Was this process asked to stop?
+        """
+        losses = self._objective(*inputs)
+        return reduce_losses(losses, self.accelerator, counted=counted, stop=stop)
 
     def backward(self, loss: BatchLoss, *, share: float) -> None:
-        """Add the gradient of a batch, which is `share` of the step."""
-        self._accelerator.backward(loss.objective * share)
+        """Add the gradient of a batch, multiplied by its share of the step."""
+        self.accelerator.backward(loss.objective * share)
 
     def update(self) -> float:
-        """Change the weights; gives the gradient's length. Nothing changes if that is no number."""
-        longest = self._settings.clip or math.inf
-        clipped = self._accelerator.clip_grad_norm_(self._objective.parameters(), longest)
-        length = float(clipped)
-        # In fp16 such a step is normal: the scaler skips it and goes on with smaller numbers.
-        if math.isfinite(length) or self._accelerator.scaler is not None:
+        """Update the weights and return the gradient norm; nothing changes if it is not finite."""
+        maximum = self._settings.clip or math.inf
+        norm = float(self.accelerator.clip_grad_norm_(self._objective.parameters(), maximum))
+        # In fp16 an infinite gradient is expected: the scaler skips the step and lowers its factor.
+        if math.isfinite(norm) or self.accelerator.scaler is not None:
             self._optimizer.step()
         self._optimizer.zero_grad()
-        return length if self._accelerator.scaler is None else 0.0
+        return norm if self.accelerator.scaler is None else 0.0
 
     @property
     def learning_rates(self) -> dict[str, float]:
-        """The present ones, by the part that they are for."""
-        groups = self._optimizer.param_groups
-        return {"encoder" if g["pretrained"] else "other": g["lr"] for g in groups}
+        """Current learning rates of the pretrained encoder and of everything else (the highest)."""
+        rates: dict[str, float] = {}
+        for group in self._optimizer.param_groups:
+            part = "encoder" if group["pretrained"] else "other"
+            rates[part] = max(rates.get(part, 0.0), group["lr"])
+        return rates
 
     @property
     def scaler(self) -> dict[str, Any] | None:
-        """What fp16 arithmetic must remember."""
-        scaler = self._accelerator.scaler
+        """State of the gradient scaler, which only fp16 has."""
+        scaler = self.accelerator.scaler
         return None if scaler is None else scaler.state_dict()
 
     @scaler.setter
     def scaler(self, state: dict[str, Any] | None) -> None:
-        if state is not None and self._accelerator.scaler is not None:
-            self._accelerator.scaler.load_state_dict(state)
+        if state is not None and self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(state)
+
+
+def build_engine(
+    recognizer: Recognizer, settings: TrainingSettings, accelerator: Accelerator
+) -> Engine:
+    """The engine that trains a recognizer."""
+    objective = Objective(recognizer.encoder, recognizer.detector).to(accelerator.device)
+    pretrained = [parameter for _, parameter in recognizer.encoder.pretrained_parameters()]
+    optimizer = build_optimizer(objective, pretrained, settings)
+    return Engine(objective, optimizer, settings, accelerator, saved=recognizer.modules())
 
 
 def _seed(number: int, device: torch.device) -> None:
-    """As torch.manual_seed, which would note each call for a GPU that may appear one day."""
+    """As torch.manual_seed, which without a GPU would store each call for a later one."""
     torch.default_generator.manual_seed(number)
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(number)
@@ -205,9 +242,3 @@ def _number(*keys: int) -> int:
     """63 bits that depend on the keys."""
     digest = blake2b(" ".join(map(str, keys)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
-
-
-def end_processes() -> None:
-    """Let the other processes go; the last thing that a program does."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()

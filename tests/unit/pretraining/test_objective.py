@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from spandet.encoding.transformer import Pretrained
 from spandet.pretraining.corpus import Block
-from spandet.pretraining.engine import PretrainingEngine
-from spandet.pretraining.objective import MaskedPieces, TextStatistics, widen_attention
+from spandet.pretraining.loop import build_pretraining_engine
+from spandet.pretraining.objective import MaskedPieces, TextStatistics, use_fp32_attention
 from spandet.seeding import generator
 from spandet.training.optimizer import build_layered_optimizer
 from spandet.training.step import build_accelerator
@@ -110,12 +110,12 @@ def test_tied_weights_stay_tied(encoder: Pretrained) -> None:
     """The gradient of output and input arrives in one matrix, which is stored once."""
     settings = tiny_settings()
     made = objective(encoder)
-    engine = PretrainingEngine(made, settings, build_accelerator(settings.training("fp32")))
+    engine = build_pretraining_engine(made, settings, build_accelerator("fp32"))
     table = table_of(encoder)
     before = table.detach().clone()
     engine.begin_step(step=0, at=0.5)
     batch = made.prepare(blocks(encoder, 2), [generator(0, n) for n in range(2)])
-    engine.backward(engine.batch_loss(batch, counted=True, ending=False), share=1)
+    engine.backward(engine.loss(batch, counted=True, stop=False), share=1)
     engine.update()
 
     absent = [piece for piece in range(6, len(table)) if piece not in batch.ids]
@@ -130,7 +130,7 @@ def test_attention_in_full_precision_is_the_same_attention(encoder: Pretrained) 
     ids = made.prepare(blocks(encoder, 2), [generator(0, n) for n in range(2)]).ids
     before = made.states(ids)
 
-    widen_attention(made.encoder)
+    use_fp32_attention(made.encoder)
 
     assert torch.equal(made.states(ids), before)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -139,7 +139,7 @@ def test_attention_in_full_precision_is_the_same_attention(encoder: Pretrained) 
 
 
 def test_lower_layers_learn_more_slowly(encoder: Pretrained) -> None:
-    made, settings = objective(encoder), tiny_settings().training("fp32")
+    made, settings = objective(encoder), tiny_settings().training()
     optimizer = build_layered_optimizer(made, made.encoder, settings, 0.5)
 
     rates = {

@@ -16,7 +16,7 @@ from spandet.errors import ConfigError, SpandetError, TrainingInterrupted, Usage
 from spandet.pretraining import PretrainingSettings, pretrain
 from spandet.pretraining.loop import PretrainingLoop, steps_of
 from spandet.training.checkpoint import CHECKPOINT
-from spandet.training.loop import Interruption
+from spandet.training.loop import StopRequest
 from spandet.training.step import Engine
 from support.pretraining_toys import save_tiny_encoder, texts, tiny_settings
 from support.training_toys import largest_difference
@@ -116,7 +116,7 @@ def test_a_signal_ends_it_with_a_checkpoint(
     whole: Path, encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Interruption, "__enter__", lambda self: self._note(15, None) or self)
+        patch.setattr(StopRequest, "__enter__", lambda self: self._receive(15, None) or self)
         with pytest.raises(TrainingInterrupted, match=r"stopped after step 1;.*--resume"):
             run(tmp_path / "out", encoder)
     run(tmp_path / "out", encoder, resume=True)

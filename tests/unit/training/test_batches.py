@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.text import WordRow
-from spandet.training.batches import batches, part_of
+from spandet.training.batches import batches, share_of_process
 from spandet.training.data import TrainingSentences
 from spandet.training.recipe import TrainingSettings
 
@@ -49,7 +49,7 @@ def test_the_parts_of_a_batch_are_the_batch(
     sizes: list[int], budget: TrainingSettings, processes: int
 ) -> None:
     for batch in batches(sentences(sizes), epoch=0, settings=budget):
-        parts = [part_of(batch, process=p, processes=processes) for p in range(processes)]
+        parts = [share_of_process(batch, process=p, processes=processes) for p in range(processes)]
         assert sorted(chain.from_iterable(parts)) == sorted(batch)
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 

@@ -25,7 +25,6 @@ from spandet.training.checkpoint import (
     EpochRecord,
     Learner,
     RunState,
-    check_identity,
     read_checkpoint,
     remove_checkpoint,
     write_checkpoint,
@@ -140,17 +139,6 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(UsageError, match=r"is not a checkpoint of spandet"):
         read_checkpoint(path)
-
-
-def test_another_run_is_named() -> None:
-    known = {"training": {"lr": 0.1, "epochs": 3}, "train data": "abc"}
-    check_identity(known, known)
-    other = {"training": {"lr": 0.2, "epochs": 3}, "train data": "abd"}
-
-    with pytest.raises(
-        UsageError, match=r"train data was abc, is abd; training\.lr was 0\.1, is 0\.2"
-    ):
-        check_identity(known, other)
 
 
 @settings(max_examples=200)

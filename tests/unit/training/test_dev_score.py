@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spandet.evaluation import evaluate
 from spandet.inference.decoding import DecodingSettings
 from spandet.text import CharSpan, Document, Entity
-from spandet.training.dev_score import judge
+from spandet.training.epochs import dev_score
 from support.training_toys import ToyRecognizer, documents
 
 TEXT = "abcdefgh"
@@ -46,13 +46,13 @@ def f1_at(gold: list[Document], found: list[Document], threshold: float) -> floa
 @settings(max_examples=60)
 def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned: float) -> None:
     gold, found = [one for one, _ in pairs], [other for _, other in pairs]
-    judged = judge(gold, found, untuned=untuned)
+    judged = dev_score(gold, found, untuned=untuned)
 
     assert judged.f1 == f1_at(gold, found, judged.threshold)
     assert judged.f1_untuned == f1_at(gold, found, untuned)
     every = [f1_at(gold, found, threshold) for threshold in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)]
     assert judged.f1 == pytest.approx(max(every))
-    fixed = judge(gold, found, untuned=untuned, tune=False)
+    fixed = dev_score(gold, found, untuned=untuned, tune=False)
     assert (fixed.threshold, fixed.f1) == (untuned, judged.f1_untuned)
 
 
@@ -79,7 +79,7 @@ def test_what_words_cannot_express_is_missed_and_counted() -> None:
     gold = [Document(TEXT, (gap, Entity(CharSpan(6, 8), "x")))]
     found = [Document(TEXT, (Entity(CharSpan(0, 5), "x", 0.2), Entity(CharSpan(6, 8), "x", 0.3)))]
 
-    judged = judge(gold, found, untuned=0.5)
+    judged = dev_score(gold, found, untuned=0.5)
 
     assert (judged.precision, judged.recall, judged.f1_untuned) == (1.0, 0.5, 0.0)
     assert judged.threshold == pytest.approx(0.25)

@@ -6,13 +6,13 @@ from threading import Thread
 
 import pytest
 
-from spandet.training.loop import Interruption
+from spandet.training.loop import StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_noted(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with Interruption() as interruption:
+    with StopRequest() as interruption:
         assert interruption.signal == 0
         os.kill(os.getpid(), number)
         assert interruption.signal == number
@@ -21,7 +21,7 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
 
 
 def test_the_second_one_ends_at_once() -> None:
-    with Interruption(), pytest.raises(KeyboardInterrupt):
+    with StopRequest(), pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -30,7 +30,7 @@ def test_other_threads_may_train_too() -> None:
     seen: list[int] = []
 
     def work() -> None:
-        with Interruption() as interruption:
+        with StopRequest() as interruption:
             seen.append(interruption.signal)
 
     thread = Thread(target=work)

@@ -61,7 +61,7 @@ def test_batches_of_a_step_are_averaged(tmp_path: Path) -> None:
 
     toy.engine.update = keep  # type: ignore[method-assign]
     for group in ([first], [second], [first, second]):
-        toy.loop._step(group)
+        toy.loop._step(group, at=0.0)
     toy.close()
 
     one, other, both = gradients
@@ -105,12 +105,12 @@ def test_a_look_at_dev_changes_nothing_but_the_log(tmp_path: Path) -> None:
     runs = []
     for every in (0, 2):
         (tmp_path / str(every)).mkdir()
-        runs.append(Toy(tmp_path / str(every), dropout=0.2, look_steps=every))
+        runs.append(Toy(tmp_path / str(every), dropout=0.2, evaluation_steps=every))
         runs[-1].run()
 
     assert largest_difference(runs[0].weights(), runs[1].weights()) == 0
-    assert lines(tmp_path / "0", "look") == []
-    looks = lines(tmp_path / "2", "look")
+    assert lines(tmp_path / "0", "evaluation") == []
+    looks = lines(tmp_path / "2", "evaluation")
     assert [look["step"] for look in looks] == [2, 4, 8, 10]  # not where an epoch ends
     assert [look["sentences"] for look in looks] == [8, 16, 32, 40]
     assert all(0 <= look["dev"]["f1"] <= 1 for look in looks)
@@ -144,7 +144,7 @@ def test_kept_outputs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     cached = Toy(tmp_path, encoder_lr=0, clip=0)
     cached.run()
     plain = Toy(tmp_path, encoder_lr=0, clip=0)
-    monkeypatch.setattr(plain.loop, "_freeze_or_thaw", lambda: None)
+    monkeypatch.setattr(plain.loop, "_update_frozen_outputs", lambda: None)
     plain.run()
 
     assert plain.encoder.transformer_calls > cached.encoder.transformer_calls
@@ -153,7 +153,7 @@ def test_kept_outputs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_asked_to_end_while_outputs_are_computed(tmp_path: Path) -> None:
     toy = Toy(tmp_path, frozen_epochs=1)
-    toy.interruption.signal = signal.SIGINT
+    toy.stop.signal = signal.SIGINT
 
     with pytest.raises(TrainingInterrupted, match=r"epoch 1 after step 0"):
         toy.run()
@@ -208,7 +208,7 @@ def test_asked_to_end_it_finishes_the_step(tmp_path: Path) -> None:
 
     def asked() -> float:
         if toy.state.step == 3:
-            toy.interruption.signal = signal.SIGTERM
+            toy.stop.signal = signal.SIGTERM
         return update()
 
     toy.engine.update = asked  # type: ignore[method-assign]
@@ -227,7 +227,7 @@ def test_asked_to_end_while_dev_is_read_it_ends_before_dev(tmp_path: Path) -> No
     predict = toy.recognizer.predict
 
     def asked(*arguments: Any, **named: Any) -> Any:
-        toy.interruption.signal = signal.SIGINT
+        toy.stop.signal = signal.SIGINT
         return predict(*arguments, **named)
 
     toy.recognizer.predict = asked  # type: ignore[method-assign]

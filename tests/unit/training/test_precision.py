@@ -15,10 +15,10 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError
+from spandet.inference.device import precision_of
 from spandet.training import train
 from spandet.training.log import LOG
 from spandet.training.recipe import Recipe, TrainingSettings
-from spandet.training.step import build_accelerator
 from support.training_toys import documents
 
 _NAMES = ("pad_token", "unk_token")
@@ -114,5 +114,5 @@ def test_what_the_hardware_lacks_is_said() -> None:
     if torch.accelerator.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(ConfigError, match=r"\[training\] precision: fp16 needs a GPU, and there"):
-        build_accelerator(TrainingSettings(precision="fp16"))
-    assert build_accelerator(TrainingSettings(precision="auto")).mixed_precision == "no"
+        precision_of(TrainingSettings(precision="fp16").precision, where="training")
+    assert precision_of("auto", where="training") == "fp32"

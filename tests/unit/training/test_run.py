@@ -135,7 +135,7 @@ def test_a_damaged_checkpoint_does_not_replace_the_intact_one(
 ) -> None:
     flip(stopped / CHECKPOINT)
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("spandet.training.loop.Loop.run", die)
+        patch.setattr("spandet.training.epochs.TrainingLoop.run", die)
         run(stopped, resume=True)
     assert not (stopped / BEFORE).exists()
     run(stopped, resume=True)
@@ -231,7 +231,7 @@ def test_a_run_that_cannot_end_does_not_begin(
     words: str,
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("spandet.training.loop.Loop.run", die)
+    monkeypatch.setattr("spandet.training.epochs.TrainingLoop.run", die)
     with pytest.raises(error, match=words):
         run(tmp_path / "runs" / "out", **options)
     assert names(tmp_path) == set()
@@ -261,7 +261,7 @@ def test_a_run_that_never_wrote_a_checkpoint_is_not_in_the_way(
 ) -> None:
     out = tmp_path / "out"
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("spandet.training.run_folder.Keeper.checkpoint", die)
+        patch.setattr("spandet.training.run_folder.RunFolder.checkpoint", die)
         run(out)
     assert names(out) == {"recipe.toml", "log.jsonl"}
     run(out)
@@ -275,7 +275,7 @@ def test_a_second_run_in_a_folder_is_refused(
     out = tmp_path / "out"
     checked: list[Path] = []
     monkeypatch.setattr(
-        "spandet.training.run._check_folder", lambda folder, **_: checked.append(folder)
+        "spandet.training.run.check_folder", lambda folder, **_: checked.append(folder)
     )
     busy = r"out is being written by process \d+"
     with one_writer(out), pytest.raises(UsageError, match=busy):

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from spandet.training import train
 from spandet.training.log import LOG
 from spandet.training.recipe import Recipe
-from spandet.training.run_folder import Keeper
+from spandet.training.run_folder import RunFolder
 from support.training_toys import documents
 
 RECIPE = {
@@ -77,16 +77,16 @@ def test_a_resumed_run_has_each_point_once(
 ) -> None:
     """Whatever a run had shown that died while it wrote a checkpoint: the fifth ends an epoch."""
     run(tmp_path / "whole")
-    checkpoint = Keeper.checkpoint
+    checkpoint = RunFolder.checkpoint
     left = iter(range(writes))
 
-    def crash(keeper: Keeper, state: Any) -> None:
+    def crash(folder: RunFolder, state: Any) -> None:
         if next(left, None) is None:
             raise KeyError
-        checkpoint(keeper, state)
+        checkpoint(folder, state)
 
     with monkeypatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Keeper, "checkpoint", crash)
+        patch.setattr(RunFolder, "checkpoint", crash)
         run(tmp_path / "stopped")
     run(tmp_path / "stopped", resume=True)
 
