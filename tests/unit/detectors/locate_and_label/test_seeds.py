@@ -5,12 +5,14 @@ import torch
 from torch import Tensor
 
 from spandet.detectors.boundary_diffusion.slot_matching import overlapped
-from spandet.detectors.locate_and_label.matching import Match, best_gold, pairwise_iou
-from spandet.detectors.locate_and_label.sampling import (
-    any_by_sentence,
-    best_seeds,
+from spandet.detectors.locate_and_label.seeds import (
+    Match,
+    _any_by_sentence,
+    _best_seeds,
+    _first_labels,
+    best_gold,
     draw,
-    first_labels,
+    pairwise_iou,
 )
 from spandet.seeding import generator
 from spandet.spans.flat import FlatSpans
@@ -43,7 +45,6 @@ def test_a_match_has_the_overlap_the_span_and_the_label_of_its_entity() -> None:
     nothing = (0.0, [0, 0], 0)
     expected = [(1.0, [2, 4], 3), (0.6667, [2, 4], 3), (0.6667, [6, 9], 2), nothing, nothing]
     assert rows(match) == expected
-    assert rows(match.where(torch.tensor([False, True, True, False, False]))) == expected[1:3]
 
 
 def test_without_entities_nothing_matches() -> None:
@@ -60,22 +61,22 @@ def test_a_slot_takes_the_first_of_the_entities_that_it_overlaps_most() -> None:
 
 
 def test_of_several_labels_on_a_span_one_is_the_first() -> None:
-    assert first_labels(GOLD).tolist() == [[True, False, True], [False, False, False]]
+    assert _first_labels(GOLD).tolist() == [[True, False, True], [False, False, False]]
     # The same start or the same end alone is another span, and padding is no entity.
     spans = torch.tensor([[[0, 1], [0, 2], [1, 2], [0, 1], [0, 2]]])
     mask = torch.tensor([[False, True, True, True, True]])
     other = GoldSpans(spans, mask.long(), mask)
-    assert first_labels(other).tolist() == [[False, True, True, True, False]]
+    assert _first_labels(other).tolist() == [[False, True, True, True, False]]
 
 
 def test_which_entities_are_hit_by_a_span_of_their_sentence() -> None:
     hits = torch.tensor([[True, False], [True, False], [False, False], [False, True]])
-    got = any_by_sentence(hits, torch.tensor([0, 0, 1, 3]), 4)
+    got = _any_by_sentence(hits, torch.tensor([0, 0, 1, 3]), 4)
     assert got.tolist() == [[True, False], [False, False], [False, False], [False, True]]
 
 
 def seeds(shared: Tensor, sentence: list[int], gold: GoldSpans, enough: float) -> list[bool]:
-    return best_seeds(shared, torch.tensor(sentence), gold, enough).tolist()
+    return _best_seeds(shared, torch.tensor(sentence), gold, enough).tolist()
 
 
 def test_an_entity_that_no_seed_overlaps_enough_has_its_best_ones() -> None:
