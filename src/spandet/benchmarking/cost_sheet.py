@@ -12,14 +12,14 @@ from spandet.benchmarking.inference import PredictPace
 from spandet.benchmarking.lengths import LengthCost
 from spandet.benchmarking.memory import megabytes
 from spandet.benchmarking.parts import Profile
-from spandet.benchmarking.plots import lines
-from spandet.benchmarking.sheets import Grid, Sheet
+from spandet.rendering.svg import category_plot
+from spandet.rendering.tables import Table, Tabular
 from spandet.training.data import Split
 from spandet.training.summary import versions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostSheet(Sheet):
+class CostSheet(Tabular):
     """What was measured of a model's prediction, or of a recipe's training step."""
 
     what: str
@@ -43,7 +43,7 @@ class CostSheet(Sheet):
         return f"{self.what.capitalize()}: {self.of} on {self.data.name}"
 
     @property
-    def lead(self) -> str:
+    def introduction(self) -> str:
         """How to read the figures."""
         return (
             f"Sentences per second, {self.timing.described()}, in batches of {self.batch}. "
@@ -52,7 +52,7 @@ class CostSheet(Sheet):
             f"weights included."
         )
 
-    def grids(self) -> Sequence[Grid]:
+    def tables(self) -> Sequence[Table]:
         """By length of sentence first, then what else was asked for."""
         return [self._by_length(), *self._predict(), *self._detector_alone(), *self._parts()]
 
@@ -96,7 +96,7 @@ class CostSheet(Sheet):
             "versions": versions(),
         }
 
-    def _by_length(self) -> Grid:
+    def _by_length(self) -> Table:
         costs, places = self.costs, [cost.name for cost in self.costs]
         rates = {
             "bare encoder": [1 / cost.bare for cost in costs],
@@ -104,29 +104,34 @@ class CostSheet(Sheet):
         }
         ratio = {"ratio": [cost.ratio for cost in costs]}
         across = "words per sentence"
-        return Grid(
+        return Table(
+            formatted=True,
             title="By words per sentence",
             columns=("words", "sentences", "timed", "bare/s", "all/s", "ratio", "memory, MB"),
             rows=tuple(map(_cells, (together(costs), *costs))),
             note="The first row weighs lengths as the data do.",
             plots=(
-                lines(rates, places, across=across, title="Sentences per second", from_zero=True),
-                lines(ratio, places, across=across, title="Ratio", from_zero=True),
+                category_plot(
+                    rates, places, x_label=across, title="Sentences per second", from_zero=True
+                ),
+                category_plot(ratio, places, x_label=across, title="Ratio", from_zero=True),
             ),
         )
 
-    def _predict(self) -> Iterator[Grid]:
+    def _predict(self) -> Iterator[Table]:
         if self.predict is not None:
             pace = self.predict
-            yield Grid(
+            yield Table(
+                formatted=True,
                 title="Recognizer.predict, from documents to documents",
                 columns=("", "sentences", "sentences/s"),
                 rows=(("batches of its own", f"{pace.sentences:,}", f"{pace.per_second:.1f}"),),
             )
 
-    def _detector_alone(self) -> Iterator[Grid]:
+    def _detector_alone(self) -> Iterator[Table]:
         if self.lengths:
-            yield Grid(
+            yield Table(
+                formatted=True,
                 title="The detector alone, by length of one sentence",
                 columns=("words", "ms/word", "kept for backward, kB/word"),
                 rows=tuple(
@@ -139,10 +144,11 @@ class CostSheet(Sheet):
                 ),
             )
 
-    def _parts(self) -> Iterator[Grid]:
+    def _parts(self) -> Iterator[Table]:
         if self.profile is not None:
             seen = self.profile
-            yield Grid(
+            yield Table(
+                formatted=True,
                 title="Where the forward pass spends its time",
                 columns=("part, with what is below it", "%"),
                 rows=tuple((part.name, f"{100 * part.share:.1f}") for part in seen.parts),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spandet.benchmarking.plots import lines
-from spandet.benchmarking.sheets import Grid, Sheet
 from spandet.benchmarking.sweep import Choice, Measured, Swept
-from spandet.training.summary import percent, versions
+from spandet.rendering.svg import category_plot
+from spandet.rendering.tables import Table, Tabular, percent
+from spandet.training.summary import versions
 
 _OWN = ("P", "R", "F1", "at")
 _TUNED = ("tuned\nP", "tuned\nR", "tuned\nF1", "at")
@@ -18,7 +18,7 @@ _TIMES = ("ms", "det.\nms")
 
 
 @dataclass(frozen=True)
-class SweepSheet(Sheet):
+class SweepSheet(Tabular):
     """What a sweep has found, to be looked at."""
 
     swept: Swept
@@ -29,7 +29,7 @@ class SweepSheet(Sheet):
         return f"{self.swept.model} on {self.swept.data.name}"
 
     @property
-    def lead(self) -> str:
+    def introduction(self) -> str:
         """How to read the figures."""
         swept, data = self.swept, self.swept.data
         return (
@@ -41,7 +41,7 @@ class SweepSheet(Sheet):
             f"{swept.timing.described()}."
         )
 
-    def grids(self) -> Sequence[Grid]:
+    def tables(self) -> Sequence[Table]:
         """One for each option, or one for all combinations."""
         options = self.swept.options
         if self.swept.grid:
@@ -83,7 +83,7 @@ class SweepSheet(Sheet):
             "versions": versions(),
         }
 
-    def _grid(self, title: str, rows: Sequence[Choice], plots: tuple[str, ...]) -> Grid:
+    def _grid(self, title: str, rows: Sequence[Choice], plots: tuple[str, ...]) -> Table:
         base, measured = self.swept.same_as_base, self.swept.measured
         named = [
             (_values(choice) + (" *" if choice in base else ""), measured[choice])
@@ -91,7 +91,8 @@ class SweepSheet(Sheet):
         ]
         if not base.intersection(rows):
             named.insert(0, ("as it is", measured[()]))
-        return Grid(
+        return Table(
+            formatted=True,
             title=title,
             columns=("", *_OWN, *_TUNED, *_TIMES),
             rows=tuple((name, *_cells(one)) for name, one in named),
@@ -110,8 +111,8 @@ class SweepSheet(Sheet):
             "… after the encoder": [one.detector_ms for one in own],
         }
         return (
-            lines(f1, values, across=key, title=f"F1 by {key}"),
-            lines(ms, values, across=key, title=f"Time by {key}", from_zero=True),
+            category_plot(f1, values, x_label=key, title=f"F1 by {key}"),
+            category_plot(ms, values, x_label=key, title=f"Time by {key}", from_zero=True),
         )
 
     def _grid_plots(self) -> tuple[str, ...]:
@@ -126,11 +127,11 @@ class SweepSheet(Sheet):
             ms[name] = [one.ms for one in own]
         across = f"{first.key} (F1 with the threshold tuned)"
         return (
-            lines(f1, first.values, across=across, title=f"F1 by {first.key}"),
-            lines(
+            category_plot(f1, first.values, x_label=across, title=f"F1 by {first.key}"),
+            category_plot(
                 ms,
                 first.values,
-                across=f"{first.key} (ms per sentence)",
+                x_label=f"{first.key} (ms per sentence)",
                 title=f"Time by {first.key}",
                 from_zero=True,
             ),

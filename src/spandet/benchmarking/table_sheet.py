@@ -7,19 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spandet.benchmarking.plots import rows as row_plot
 from spandet.benchmarking.recipe_lists import RecipeList
-from spandet.benchmarking.sheets import Grid, Sheet
 from spandet.benchmarking.table import Row, TableOfRuns, Trained
+from spandet.rendering.svg import dot_plot
+from spandet.rendering.tables import Table, Tabular, duration
 from spandet.training.data import Split
-from spandet.training.progress import clock
 from spandet.training.summary import versions
 
 _COLUMNS = ("", "F1", "Δ", "P", "R", "time", "train/s", "pred/s", "MB", "runs")
 
 
 @dataclass(frozen=True)
-class TableSheet(Sheet):
+class TableSheet(Tabular):
     """What the runs so far have given, to be looked at."""
 
     table: TableOfRuns
@@ -30,7 +29,7 @@ class TableSheet(Sheet):
         return "; ".join(own.about for own in self.table.lists)
 
     @property
-    def lead(self) -> str:
+    def introduction(self) -> str:
         """How to read the figures."""
         table = self.table
         seeds = ", ".join(map(str, table.seeds))
@@ -44,7 +43,7 @@ class TableSheet(Sheet):
             f"the most memory that the process had.{changed}"
         )
 
-    def grids(self) -> Sequence[Grid]:
+    def tables(self) -> Sequence[Table]:
         """For each list its scores, and what its rows change."""
         return [
             grid for own in self.table.lists for grid in (self._scores(own), self._settings(own))
@@ -69,11 +68,12 @@ class TableSheet(Sheet):
             "versions": versions(),
         }
 
-    def _scores(self, own: RecipeList) -> Grid:
+    def _scores(self, own: RecipeList) -> Table:
         rows = self.table.rows[own.name]
         first = mean(rows[0].values(_f1))
         plots = [("F1 on dev", _percent_f1), ("training, minutes", lambda run: run.seconds / 60)]
-        return Grid(
+        return Table(
+            formatted=True,
             title=own.about,
             columns=_COLUMNS,
             rows=tuple(self._cells(row, first) for row in rows),
@@ -83,12 +83,12 @@ class TableSheet(Sheet):
                 for seed, why in row.failed.items()
             ),
             plots=tuple(
-                row_plot(
+                dot_plot(
                     {
                         row.entry.name: (mean(row.values(of)), deviation(row.values(of)))
                         for row in rows
                     },
-                    across=across,
+                    x_label=across,
                     title=f"{across} by row",
                     from_zero=of is not _percent_f1,
                 )
@@ -106,16 +106,16 @@ class TableSheet(Sheet):
             change,
             _shown(row.values(lambda run: 100 * run.precision), 2),
             _shown(row.values(lambda run: 100 * run.recall), 2),
-            "" if seconds is None else clock(seconds),
+            "" if seconds is None else duration(seconds),
             _shown(row.values(lambda run: run.sentences_per_second), 1),
             _shown(row.values(lambda run: run.beside.predict_sentences_per_second), 1),
             _shown(row.values(_megabytes), 0),
             f"{len(row.runs)}/{len(self.table.seeds)}",
         )
 
-    def _settings(self, own: RecipeList) -> Grid:
+    def _settings(self, own: RecipeList) -> Table:
         rows = self.table.rows[own.name]
-        return Grid(
+        return Table(
             title=f"What the rows of {own.name} change",
             columns=("", "settings"),
             rows=tuple((row.entry.name, ", ".join(row.entry.set)) for row in rows),

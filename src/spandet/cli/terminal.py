@@ -13,7 +13,7 @@ from spandet.formats.corpus import SHOWN_SKIPS, Corpus
 from spandet.formats.overwriting import refuse_overwriting
 from spandet.formats.records import report_json
 from spandet.formats.target import Target
-from spandet.rendering.progress import watched
+from spandet.rendering.progress import show_progress
 from spandet.text import Document
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
     if not sys.stderr.isatty():
         yield from documents
         return
-    yield from watched(documents, doing)
+    yield from show_progress(documents, doing)
 
 
 def report_skipped(count: int, problems: Sequence[object]) -> None:

@@ -16,8 +16,8 @@ from spandet.evaluation.bootstrap import (
     resampled,
 )
 from spandet.evaluation.pairs import Pair, pair
-from spandet.evaluation.scores import Score, score
-from spandet.evaluation.tables import Table, Tabular, score_table
+from spandet.evaluation.scores import Score, score, score_table
+from spandet.rendering.tables import Table, Tabular
 from spandet.text import Document
 
 

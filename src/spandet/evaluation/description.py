@@ -10,8 +10,8 @@ from typing import Any, Literal
 from spandet.evaluation.items import Item, Side, Words, items_of, pieces_of
 from spandet.evaluation.scores import share
 from spandet.evaluation.structure import count_crossing_pairs
-from spandet.evaluation.tables import Table, Tabular, percent
 from spandet.evaluation.tally import LENGTH_GROUPS, PlainShape, Shape, length_group, shapes
+from spandet.rendering.tables import Table, Tabular, percent
 from spandet.text import Document
 
 
@@ -98,7 +98,7 @@ class Statistics(Tabular):
         yield self._histogram("Depth", {f"depth {n}": count for n, count in self.depths.items()})
         yield self._histogram("Length in words", self.lengths)
         exact = {str(length): number for length, number in self.exact_lengths.items()}
-        yield self._histogram("Exact length in words", exact, only="page")
+        yield self._histogram("Exact length in words", exact, only="html")
 
     def _structure(self) -> Table:
         return Table(
@@ -115,7 +115,7 @@ class Statistics(Tabular):
         )
 
     def _histogram(
-        self, title: str, counts: Mapping[str, int], *, only: Literal["page"] | None = None
+        self, title: str, counts: Mapping[str, int], *, only: Literal["html"] | None = None
     ) -> Table:
         return Table(
             title=title,

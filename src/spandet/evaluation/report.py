@@ -10,9 +10,9 @@ from spandet.evaluation.alignment import aligned
 from spandet.evaluation.bootstrap import Interval, check_resamples, intervals
 from spandet.evaluation.census import Errors, Mention
 from spandet.evaluation.pairs import pair
-from spandet.evaluation.scores import Score, macro, score, share
-from spandet.evaluation.tables import Table, Tabular, percent, score_table
+from spandet.evaluation.scores import Score, macro, score, score_table, share
 from spandet.evaluation.tally import LENGTH_GROUPS, Tally, length_group, total
+from spandet.rendering.tables import Table, Tabular, percent
 from spandet.text import Document
 
 _CONFUSIONS = 12  # shown as text; the page and JSON have all
@@ -78,7 +78,7 @@ class Report(Tabular):
         yield score_table("Structure (each side by its own)", structure)
         yield score_table("Length in words", self.lengths.items())
         exact = [(str(length), one) for length, one in self.exact_lengths.items()]
-        yield score_table("Exact length in words", exact, only="page")
+        yield score_table("Exact length in words", exact, only="html")
         yield self._causes()
         if self.errors.confusion:
             yield self._confusions()
@@ -139,7 +139,7 @@ class Report(Tabular):
                 (gold, *(confusion.get((gold, said)) for said in labels)) for gold in labels
             ),
             note="Right spans with a wrong label; correct labels are not counted.",
-            only="page",
+            only="html",
         )
 
     def _examples(self) -> Table:
@@ -155,7 +155,7 @@ class Report(Tabular):
                 )
                 for one in self.errors.examples
             ),
-            only="page",
+            only="html",
         )
 
 

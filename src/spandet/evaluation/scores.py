@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
+from typing import Any, Literal
+
+from spandet.rendering.tables import Table
+
+SCORE_COLUMNS = ("P", "R", "F1", "gold", "predicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +71,24 @@ def macro(scores: Collection[Score]) -> Score:
         predicted=sum(one.predicted for one in scores),
         found=sum(one.found for one in scores),
         gold=sum(one.gold for one in scores),
+    )
+
+
+def score_table(
+    title: str,
+    rows: Iterable[tuple[str, Score]],
+    *,
+    note: str = "",
+    only: Literal["html", "text"] | None = None,
+) -> Table:
+    """A table with one named score per row."""
+    return Table(
+        title=title,
+        columns=("", *SCORE_COLUMNS),
+        rows=tuple(
+            (name, one.precision, one.recall, one.f1, one.gold, one.predicted) for name, one in rows
+        ),
+        bar=3,
+        note=note,
+        only=only,
     )

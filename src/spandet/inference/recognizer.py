@@ -35,7 +35,7 @@ from spandet.inference.model_names import find_model, read_config
 from spandet.inference.onnx_parts import Exported, remove_export
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.inference.weights import load_weights, save_weights
-from spandet.rendering.progress import watched
+from spandet.rendering.progress import show_progress
 from spandet.seeding import generator
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
@@ -199,7 +199,7 @@ class Recognizer:
         if not progress:
             return found
         total = len(documents) if isinstance(documents, Sized) else None
-        return watched(found, "predicting", total=total)
+        return show_progress(found, "predicting", total=total)
 
     def surer(self, min_score: float | None) -> DecodingSettings:
         """How to decode if entities must be so sure; None: as tuned."""

@@ -23,7 +23,7 @@ from spandet.inference.bad_documents import Entry, Skipped, predicted_windows
 from spandet.inference.batching import BATCH_PIECES
 from spandet.jobs.inputs import Inputs
 from spandet.jobs.spool import Spool
-from spandet.rendering.progress import watched
+from spandet.rendering.progress import show_progress
 from spandet.text import Document
 
 if TYPE_CHECKING:
@@ -176,14 +176,16 @@ class Job:
         total = self.inputs.total() if show else None
         if is_stream(self.output):
             found = self._entries(recognizer, self.inputs)
-            entries = watched(found, "predicting", total=total) if show else found
+            entries = show_progress(found, "predicting", total=total) if show else found
             write(_good(entries), self.output, self.format)
             return
         with self.locked(), self._spool(fingerprint, resume=resume) as spool:
             try:
                 found = self._spooled(recognizer, spool)
                 done = spool.done
-                for _ in watched(found, "predicting", total=total, done=done) if show else found:
+                for _ in (
+                    show_progress(found, "predicting", total=total, done=done) if show else found
+                ):
                     pass
             except (SpandetError, KeyboardInterrupt):
                 if not spool.done:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spandet.evaluation.tables import Cell, Table, Tabular, percent
 from spandet.inference.onnx_parts import Precision
 from spandet.onnx_export.parity import Parity
+from spandet.rendering.tables import Cell, Table, Tabular, percent
 
 _MEGABYTE = 1_000_000
 

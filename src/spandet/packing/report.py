@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spandet.evaluation.tables import Table, Tabular, percent
 from spandet.inference.weights import Kept
+from spandet.rendering.tables import Table, Tabular, percent
 
 _POINTS = 100
 _MEGABYTE = 1_000_000

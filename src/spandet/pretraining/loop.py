@@ -14,13 +14,13 @@ from torch import nn
 from spandet.pretraining.corpus import Blocks, Order, Reading
 from spandet.pretraining.objective import Batch, Objective, use_fp32_attention
 from spandet.pretraining.settings import PretrainingSettings
+from spandet.rendering.tables import duration
 from spandet.seeding import generator
 from spandet.tensors import to_device
 from spandet.training.batches import share_of_process
 from spandet.training.checkpoint import LossSums
 from spandet.training.loop import Loop, Throughput
 from spandet.training.optimizer import build_layered_optimizer
-from spandet.training.progress import clock
 from spandet.training.step import BatchLoss, Engine
 
 EVALUATION = "evaluation"
@@ -119,7 +119,7 @@ class PretrainingLoop(Loop[int]):
             entry |= self._measure().means()
             self.folder.log(EVALUATION, state.step, entry)
             shown = f"held-out loss {entry['loss']:.4f}  accuracy {100 * entry['accuracy']:.2f}"
-            time = clock(entry["seconds"])
+            time = duration(entry["seconds"])
             self.screen.note(f"step {state.step:,} of {self.steps:,}  {shown}  {time}")
         self.folder.save_model()
 
@@ -162,7 +162,7 @@ class PretrainingLoop(Loop[int]):
     def _estimate(self) -> None:
         settings, speed = self.settings, self._throughput.per_second
         per_step = settings.batch_blocks * settings.accumulation * settings.block
-        left = clock(per_step * (self.steps - self.state.step) / speed)
+        left = duration(per_step * (self.steps - self.state.step) / speed)
         self.screen.note(f"{speed:,.0f} pieces/s: about {left} to go for {self.steps:,} steps")
 
     def _log_entry(self) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spandet.evaluation.tables import Table, Tabular
 from spandet.pretraining.corpus import PieceCorpus
 from spandet.pretraining.loop import EVALUATION
 from spandet.pretraining.settings import PretrainingSettings
+from spandet.rendering.svg import line_plot
+from spandet.rendering.tables import Table, Tabular, duration
 from spandet.training.checkpoint import RunState
-from spandet.training.curves import STYLE, curves
 from spandet.training.log import LOG
-from spandet.training.progress import clock
 from spandet.training.summary import versions
 
 _CARD = """\
@@ -68,11 +67,12 @@ class PretrainingSummary(Tabular):
                     f"{line['loss']:.4f}",
                     f"{math.exp(min(line['loss'], 99)):.2f}",
                     float(line["accuracy"]),
-                    clock(line["seconds"]),
+                    duration(line["seconds"]),
                 )
                 for line in self._logged(EVALUATION)
             ),
             note="Loss and accuracy of masked pieces in text that was not trained on.",
+            plots=(self._loss_plot(),),
         )
         yield Table(
             title="Texts",
@@ -96,20 +96,17 @@ class PretrainingSummary(Tabular):
             "encoder": self.encoder,
             "sha256 of its weights": self.weights,
             "steps": f"{self.state.step:,}",
-            "time": clock(self.state.seconds),
+            "time": duration(self.state.seconds),
             "pieces of training text": f"{len(self.corpus.train.ids):,}",
             "pieces of held-out text": f"{len(self.corpus.held_out.ids):,}",
         }
 
-    def to_html(self) -> str:
-        """One self-contained page, with the curves before the tables."""
+    def _loss_plot(self) -> str:
         losses = {
             "training": [(s["step"], sum(s["losses"].values())) for s in self._logged("step")],
             "held-out": [(s["step"], s["loss"]) for s in self._logged(EVALUATION)],
         }
-        drawn = curves(losses, across="step", title="Loss by step")
-        section = f"<style>{STYLE}</style><section><h2>Loss</h2>\n{drawn}</section>"
-        return super().to_html().replace("</h1>\n", f"</h1>\n{section}\n", 1)
+        return line_plot(losses, x_label="step", title="Loss by step")
 
     def to_card(self) -> str:
         """README.md of the encoder."""

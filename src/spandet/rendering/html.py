@@ -1,10 +1,10 @@
-"""The shell of every self-contained HTML page that spandet writes: no network, light and dark."""
+"""The frame of every HTML page that spandet writes: self-contained, for light and dark mode."""
 
 from __future__ import annotations
 
 from html import escape
 
-# A browser enforces it: whatever a document holds, the page loads nothing from anywhere.
+# Browsers enforce this policy: the page loads nothing, whatever the documents contain.
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'"
@@ -28,10 +28,12 @@ th:first-child, td:first-child { text-align: start; }
 """
 
 
-def page(*, title: str, body: str, style: str = "", script: str = "") -> str:
-    """A whole page; `body` is HTML that its maker has escaped."""
+def html_page(*, title: str, body: str, style: str = "", script: str = "") -> str:
+    """A complete page; `body` is HTML that the caller has escaped."""
     code = f"<script>{script}</script>" if script else ""
-    heading = escape(title.encode("utf-8", "replace").decode())  # a file's name may not be text
+    heading = escape(
+        title.encode("utf-8", "replace").decode()
+    )  # a file name may contain surrogates
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -1,12 +1,12 @@
-"""README.md of a run: the model card, written from what is known and nothing else."""
+"""README.md of a training run: the model card, with the header that model hubs read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spandet.training.progress import clock
+from spandet.rendering.tables import duration, markdown_table
 from spandet.training.report import REPORT
-from spandet.training.summary import Row, Summary, versions
+from spandet.training.summary import Summary, versions
 
 CARD = "README.md"
 
@@ -29,13 +29,13 @@ document = recognizer("Some text.")
 
 
 def model_card(summary: Summary) -> str:
-    """Markdown with the header that model hubs read."""
+    """The model card as Markdown."""
     detector = summary.recipe.to_values()["detector"]["name"]
     state = summary.state
     run = (
-        f"{state.epoch} epochs, {state.step:,} steps in {clock(state.seconds)}; epoch "
+        f"{state.epoch} epochs, {state.step:,} steps in {duration(state.seconds)}; epoch "
         f"{state.best} was kept. Seed {summary.recipe.training.seed}, "
-        f"{summary.parameters:,} parameters. [How it went]({REPORT})."
+        f"{summary.parameters:,} parameters. [Report]({REPORT})."
     )
     parts = [
         _HEADER,
@@ -47,7 +47,7 @@ def model_card(summary: Summary) -> str:
         run,
         *(f"Note: {warning}." for warning in summary.warnings),
         "Decoding: " + ", ".join(f"{key} {value}" for key, value in summary.decoding.items()) + ".",
-        _markdown(summary.data_rows()),
+        markdown_table(summary.data_table()),
         f"```toml\n{summary.recipe.to_toml()}```",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
     ]
@@ -60,17 +60,12 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def _scores(summary: Summary) -> list[str]:
-    if summary.scores is None:
+    table = summary.score_table()
+    if table is None:
         return ["No dev data were given, so nothing is known about its quality."]
     tuned = " and the decoding thresholds" if summary.recipe.model.decoding.tune else ""
     how = (
         f"Exact spans and labels on the dev data, which also chose the epoch{tuned}: "
         "expect a little less on other data."
     )
-    return ["## Scores", how, _markdown(summary.score_rows())]
-
-
-def _markdown(rows: Sequence[Row]) -> str:
-    head, *body = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    lines = [head, [":---", *["---:"] * (len(head) - 1)], *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return ["## Scores", how, markdown_table(table)]

@@ -1,4 +1,4 @@
-"""report.html: how a run went, on one page that needs nothing else."""
+"""report.html of a training run: curves, scores, examples, data and settings on one page."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from spandet.rendering.html import page
+from spandet.rendering import svg
+from spandet.rendering.html import html_page
+from spandet.rendering.tables import TABLE_STYLE, Cell, Table, duration, html_table
 from spandet.text import Document
 from spandet.training.checkpoint import DevScore
-from spandet.training.curves import STYLE, Point, curves
 from spandet.training.log import LOG, read_log
-from spandet.training.progress import clock
-from spandet.training.summary import Row, Summary, percent, versions
+from spandet.training.summary import Summary, versions
 from spandet.viewing import comparison_to_html
 
 REPORT = "report.html"
 
 _EXAMPLES = 12
 _STYLE = """
-table { font-variant-numeric: tabular-nums; } th { color: var(--soft); font-weight: 500; }
 iframe { width: 100%; height: 42rem; border: 1px solid var(--line); border-radius: 6px; }
 pre { background: var(--panel); padding: 1rem; border-radius: 6px; overflow-x: auto; }
 """
 
 
 def report_page(summary: Summary, folder: Path) -> str:
-    """The page; steps of the loss are read from the run's log."""
+    """The HTML page; the losses of single steps are read from the run's log."""
     parts = [
         f'<p class="soft">{escape(headline(summary))}</p>',
         *(f"<p>⚠ {escape(warning)}</p>" for warning in summary.warnings),
-        _section("Loss", _loss_curves(summary, folder)),
-        _section("F1 on dev, each epoch at its best threshold", _dev_curves(summary)),
-        _section("Epochs", _epochs(summary)),
-        _section("Labels on dev", _table(summary.score_rows())),
+        _section("Loss", _loss_plot(summary, folder)),
+        _section("F1 on dev, each epoch at its best threshold", _dev_plot(summary)),
+        _table(_epochs(summary)),
+        _table(summary.score_table()),
         _section("Examples from dev: gold and predicted", _examples(summary)),
-        _section("Decoding" + (", tuned on dev" if summary.dev else ""), _decoding(summary)),
-        _section("Data", _table(summary.data_rows())),
+        _table(_decoding(summary)),
+        _table(summary.data_table()),
         _section("Recipe", f"<pre>{escape(summary.recipe.to_toml())}</pre>"),
-        _section("Versions", _table([("package", "version"), *versions().items()])),
+        _table(
+            Table(title="Versions", columns=("package", "version"), rows=tuple(versions().items()))
+        ),
     ]
-    return page(title="Training report", body="\n".join(parts), style=STYLE + _STYLE)
+    style = svg.STYLE + TABLE_STYLE + _STYLE
+    return html_page(title="Training report", body="\n".join(parts), style=style)
 
 
 def headline(summary: Summary) -> str:
@@ -50,7 +52,7 @@ def headline(summary: Summary) -> str:
     facts = [
         summary.scores.title if summary.scores else "no dev data",
         f"epoch {state.best} of {state.epoch}",
-        f"{state.step:,} steps in {clock(state.seconds)}",
+        f"{state.step:,} steps in {duration(state.seconds)}",
         f"seed {summary.recipe.training.seed}",
     ]
     return " · ".join(facts)
@@ -60,7 +62,11 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{escape(title)}</h2>\n{body}</section>" if body else ""
 
 
-def _loss_curves(summary: Summary, folder: Path) -> str:
+def _table(table: Table | None) -> str:
+    return "" if table is None else _section(table.title, html_table(table))
+
+
+def _loss_plot(summary: Summary, folder: Path) -> str:
     wanted = summary.state.history[-1].losses.keys() if summary.state.history else None
     logged = [line for line in _logged_steps(folder) if wanted in (None, line["losses"].keys())]
     points: list[tuple[float, dict[str, float]]] = (
@@ -69,12 +75,12 @@ def _loss_curves(summary: Summary, folder: Path) -> str:
         else [(record.step, record.losses) for record in summary.state.history]
     )
     names = list(points[0][1]) if points else []
-    series: dict[str, Sequence[Point]] = {
+    series: dict[str, Sequence[svg.Point]] = {
         name: [(step, losses[name]) for step, losses in points] for name in names
     }
     if len(names) > 1:
         series = {"sum": [(step, sum(losses.values())) for step, losses in points], **series}
-    return curves(series, across="step", title="Loss by step")
+    return svg.line_plot(series, x_label="step", title="Loss by step")
 
 
 def _logged_steps(folder: Path) -> list[dict[str, Any]]:
@@ -82,7 +88,7 @@ def _logged_steps(folder: Path) -> list[dict[str, Any]]:
     return [entry for entry in steps if isinstance(entry.get("losses"), dict)]
 
 
-def _dev_curves(summary: Summary) -> str:
+def _dev_plot(summary: Summary) -> str:
     scored = [(record.epoch, record.dev) for record in summary.state.history if record.dev]
     series = {
         "F1": [(float(epoch), 100 * dev.f1) for epoch, dev in scored],
@@ -90,31 +96,32 @@ def _dev_curves(summary: Summary) -> str:
         "recall": [(float(epoch), 100 * dev.recall) for epoch, dev in scored],
         "F1 untuned": [(float(epoch), 100 * dev.f1_untuned) for epoch, dev in scored],
     }
-    return curves(series, across="epoch", title="Precision, recall and F1 on dev by epoch")
+    title = "Precision, recall and F1 on dev by epoch"
+    return svg.line_plot(series, x_label="epoch", title=title)
 
 
-def _epochs(summary: Summary) -> str:
+def _epochs(summary: Summary) -> Table:
     dev_columns = ("P", "R", "F1", "threshold", "F1 untuned")
-    rows: list[Row] = [("epoch", "step", "loss", *dev_columns, "sentences/s", "time")]
+    rows: list[tuple[Cell, ...]] = []
     for record in summary.state.history:
-        scores = _dev_cells(record.dev) if record.dev else [""] * len(dev_columns)
+        scores = _dev_cells(record.dev) if record.dev else [None] * len(dev_columns)
         best = " (best)" if record.epoch == summary.state.best else ""
         rows.append(
             (
                 f"{record.epoch}{best}",
-                f"{record.step:,}",
+                record.step,
                 f"{sum(record.losses.values()):.4f}",
                 *scores,
                 f"{record.sentences_per_second:.1f}",
-                clock(record.seconds),
+                duration(record.seconds),
             )
         )
-    return _table(rows)
+    columns = ("epoch", "step", "loss", *dev_columns, "sentences/s", "time")
+    return Table(title="Epochs", columns=columns, rows=tuple(rows), formatted=True)
 
 
-def _dev_cells(dev: DevScore) -> list[str]:
-    best = [percent(share) for share in (dev.precision, dev.recall, dev.f1)]
-    return [*best, f"{dev.threshold:.3f}", percent(dev.f1_untuned)]
+def _dev_cells(dev: DevScore) -> list[Cell]:
+    return [dev.precision, dev.recall, dev.f1, f"{dev.threshold:.3f}", dev.f1_untuned]
 
 
 def _examples(summary: Summary) -> str:
@@ -128,24 +135,20 @@ def _examples(summary: Summary) -> str:
     if not pairs:
         return ""
     shown = comparison_to_html(_spread(pairs), title="Gold and predicted")
-    # A frame of its own, because the page inside has its own style and script.
+    # In a frame, because that page has its own style and script.
     return f'<iframe title="Gold and predicted" srcdoc="{escape(shown)}"></iframe>'
 
 
 def _spread(pairs: Sequence[tuple[Document, Document]]) -> list[tuple[Document, Document]]:
-    """A few, evenly taken from all."""
+    """A few pairs, evenly spaced."""
     count = min(_EXAMPLES, len(pairs))
     return [pairs[i * len(pairs) // count] for i in range(count)]
 
 
-def _decoding(summary: Summary) -> str:
-    return _table([("setting", "value"), *((k, str(v)) for k, v in summary.decoding.items())])
-
-
-def _table(rows: Sequence[Row]) -> str:
-    if not rows:
-        return ""
-    head, *body = rows
-    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in body]
-    return f"<table>{''.join(lines)}</table>"
+def _decoding(summary: Summary) -> Table:
+    return Table(
+        title="Decoding" + (", tuned on dev" if summary.dev else ""),
+        columns=("setting", "value"),
+        rows=tuple((key, str(value)) for key, value in summary.decoding.items()),
+        formatted=True,
+    )

@@ -1,4 +1,4 @@
-"""What there is to say about a run when it is over."""
+"""The facts of a finished training run, for its report, its model card and run.json."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from spandet.evaluation import Report
+from spandet.evaluation.scores import SCORE_COLUMNS
+from spandet.rendering.tables import Table
 from spandet.text import Document
 from spandet.training.checkpoint import RunState
 from spandet.training.data import Split
@@ -16,15 +18,12 @@ from spandet.training.recipe import Recipe
 
 RUN = "run.json"
 
-Row = tuple[str, ...]
-"""Of a table, in words."""
-
 _PACKAGES = ("spandet", "torch", "transformers", "tokenizers", "accelerate", "safetensors")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A finished run: for the report, the model card and run.json."""
+    """A finished training run."""
 
     recipe: Recipe
     state: RunState
@@ -32,50 +31,54 @@ class Summary:
     dev: Split | None
     labels: tuple[str, ...]
     parameters: int
-    """Of the model."""
+    """How many the model has."""
     warnings: tuple[str, ...] = ()
     scores: Report | None = None
-    """On dev, of the best epoch with tuned thresholds."""
+    """On dev, of the best epoch, with tuned thresholds."""
     decoding: dict[str, Any]
     """Thresholds after tuning."""
     predicted: Sequence[Document] = ()
-    """Dev as the model sees it."""
+    """The dev documents with predicted entities."""
 
     @property
     def splits(self) -> dict[str, Split]:
-        """The data by what they were for."""
+        """The training data, and the dev data where there are any, by name."""
         return {"train": self.train} | ({"dev": self.dev} if self.dev else {})
 
-    def data_rows(self) -> list[Row]:
-        """Which data it was, under a heading."""
-        head: Row = ("", "file", "documents", "sentences", "entities", "sha256")
-        return [
-            head,
-            *(
+    def data_table(self) -> Table:
+        """Files, sizes and digests of the data."""
+        return Table(
+            title="Data",
+            columns=("", "file", "documents", "sentences", "entities", "sha256"),
+            rows=tuple(
                 (
                     name,
                     split.name,
-                    f"{len(split.documents):,}",
-                    f"{split.sentences:,}",
-                    f"{split.entities:,}",
+                    len(split.documents),
+                    split.sentences,
+                    split.entities,
                     split.file_sha256 or "",
                 )
                 for name, split in self.splits.items()
             ),
-        ]
+        )
 
-    def score_rows(self) -> list[Row]:
-        """Scores on dev by label, under a heading; nothing without dev."""
+    def score_table(self) -> Table | None:
+        """Scores on dev by label; None without dev data."""
         if self.scores is None:
-            return []
-        rows: list[Row] = [("label", "P", "R", "F1", "gold", "predicted")]
-        for name, one in [("all", self.scores.micro), *self.scores.labels.items()]:
-            shares = map(percent, (one.precision, one.recall, one.f1))
-            rows.append((name, *shares, f"{one.gold:,}", f"{one.predicted:,}"))
-        return rows
+            return None
+        scores = [("all", self.scores.micro), *self.scores.labels.items()]
+        return Table(
+            title="Labels on dev",
+            columns=("label", *SCORE_COLUMNS),
+            rows=tuple(
+                (name, one.precision, one.recall, one.f1, one.gold, one.predicted)
+                for name, one in scores
+            ),
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, complete enough to compare runs with."""
+        """The content of run.json."""
         return {
             "identity": self.state.identity,
             "seconds": self.state.seconds,
@@ -100,17 +103,12 @@ class Summary:
         }
 
 
-def percent(share: float) -> str:
-    """With two decimals, without the sign."""
-    return f"{100 * share:.2f}"
-
-
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that results depend on."""
+    """The versions of Python and of the packages that results depend on."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # run from a source tree
+        except PackageNotFoundError:  # spandet itself, run from a source tree
             continue
     return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from spandet.rendering.html import page
+from spandet.rendering.html import html_page
 from spandet.text import Document
 from spandet.viewing.blocks import blocks
 from spandet.viewing.colors import LabelNumbers
@@ -120,7 +120,7 @@ def _page(
 ) -> str:
     rules = "".join(label_rules(number, label) for number, label in enumerate(numbers.labels()))
     shown = "\n".join(articles)
-    return page(
+    return html_page(
         title=title,
         body=(
             f'<p class="soft summary">{summary}</p>\n<form id="filters">{filters}</form>\n'

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from rich.cells import cell_len
 
-from spandet.rendering.html import page
+from spandet.rendering.html import html_page
 from spandet.text import Sentence
 from spandet.viewing.case_study import NO_ENTITY, believed, gap, pair, triple, way
 from spandet.viewing.colors import LabelNumbers
@@ -34,7 +34,7 @@ def trace_to_html(documents: Iterable[TracedDocument], *, title: str) -> str:
     articles = "\n".join([writer.article(document) for document in documents])
     numbers = writer.numbers
     rules = "".join(label_rules(number, label) for number, label in enumerate(numbers.labels()))
-    return page(
+    return html_page(
         title=title,
         body=(
             f'<p class="soft summary">{writer.summary()}</p>\n{writer.controls()}\n'

@@ -111,7 +111,7 @@ def test_each_option_by_itself_or_all_combinations() -> None:
 
 def test_a_grid_is_measured_and_shown(model: Path, dev: Split) -> None:
     swept = sweep(Model(model), dev, OPTIONS[:2], grid=True, timing=TIMING)
-    (grid,) = SweepSheet(swept).grids()
+    (grid,) = SweepSheet(swept).tables()
     assert grid.title == "detector.steps × detector.eval_slots_factor"
     assert [row[0] for row in grid.rows] == [
         "as it is",
@@ -169,16 +169,16 @@ def test_tables_and_values_say_the_same(swept: Swept) -> None:
     plain = sheet.to_json()
     by_choice = {tuple(row["set"]): row for row in plain["rows"]}
     assert by_choice.keys() == swept.measured.keys()
-    for grid, option in zip(sheet.grids(), OPTIONS, strict=True):
+    for grid, option in zip(sheet.tables(), OPTIONS, strict=True):
         for row in grid.rows:
-            value = row[0].removesuffix(" *")
+            value = str(row[0]).removesuffix(" *")
             choice = () if value == "as it is" else (f"{option.key}={value}",)
             one = by_choice[choice]
             cells = dict(zip(grid.columns[1:8], row[1:8], strict=True))
             assert cells["F1"] == f"{100 * one['own_threshold']['f1']:.2f}"
             assert cells["tuned\nF1"] == f"{100 * one['tuned_threshold']['f1']:.2f}"
             assert row[9] == f"{one['ms_per_sentence']:.2f}"
-        assert any(row[0] == "as it is" or row[0].endswith(" *") for row in grid.rows)
+        assert any(str(row[0]) == "as it is" or str(row[0]).endswith(" *") for row in grid.rows)
         assert f"### {option.key}" in sheet.to_markdown()
     page = sheet.to_html()
     assert page.count("<svg") == 2 * len(OPTIONS)

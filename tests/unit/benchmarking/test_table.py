@@ -211,7 +211,7 @@ def test_an_interrupted_table_goes_on_and_repeats_nothing(
 
 def check_sheet(sheet: TableSheet) -> None:
     """What is shown is mean and deviation of what the runs have given."""
-    scores, settings = sheet.grids()
+    scores, settings = sheet.tables()
     (own,) = sheet.to_json()["lists"]
     for shown, plain in zip(scores.rows, own["rows"], strict=True):
         f1 = [100 * run["f1"] for run in plain["runs"]]
@@ -235,7 +235,7 @@ def test_a_run_that_fails_does_not_take_the_others_with_it(
     table = toy_table(toy_list, seeds=(3,))
     for job in table.jobs():
         table.run(job, tmp_path / "out", progress=False)
-    (scores, _), rows = TableSheet(table).grids(), table.rows["toys"]
+    (scores, _), rows = TableSheet(table).tables(), table.rows["toys"]
     assert [row.failed for row in rows] == 2 * [{3: "the loss is not a number with 3"}]
     assert "full, seed 3: the loss is not a number with 3" in scores.note
     assert scores.rows[0] == ("full", *[""] * 8, "0/1")

@@ -16,8 +16,8 @@ from spandet.evaluation.bootstrap import Interval, intervals, middle, resampled
 from spandet.evaluation.census import Errors, Example, Mention
 from spandet.evaluation.report import Report
 from spandet.evaluation.scores import macro, score
-from spandet.evaluation.tables import Table, Tabular
-from spandet.evaluation.terminal import renderable
+from spandet.rendering.tables import Table, Tabular
+from spandet.rendering.terminal import terminal_tables
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -180,7 +180,7 @@ def test_a_bar_on_the_page_is_as_wide_as_its_share(value: float, width: float) -
 
 def lines(*tables: Table, width: int = 80) -> list[str]:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(renderable("Title", tables))
+    console.print(terminal_tables("Title", tables))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

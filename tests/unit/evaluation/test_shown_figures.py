@@ -14,9 +14,9 @@ from spandet.evaluation.bootstrap import Interval
 from spandet.evaluation.census import Census
 from spandet.evaluation.comparison import Comparison, Draws
 from spandet.evaluation.scores import score
-from spandet.evaluation.tables import Table
 from spandet.evaluation.tally import length_group
-from spandet.evaluation.terminal import renderable
+from spandet.rendering.tables import Table
+from spandet.rendering.terminal import terminal_tables
 
 A = score(correct=50, predicted=100, gold=100)
 B = score(correct=60, predicted=100, gold=100)
@@ -26,7 +26,7 @@ DRAWS = Draws(Interval(0.04, 0.16), 0.0123, wins_a=4, wins_b=995, ties=1)
 def shown(*tables: Table) -> list[str]:
     """The lines of a terminal of 80 columns without colour."""
     console = Console(file=io.StringIO(), width=80, color_system=None)
-    console.print(renderable("Title", tables))
+    console.print(terminal_tables("Title", tables))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

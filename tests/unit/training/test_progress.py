@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from spandet.rendering.tables import duration
 from spandet.training.checkpoint import DevScore, EpochRecord
-from spandet.training.progress import Screen, clock
+from spandet.training.progress import Screen
 
 RECORD = EpochRecord(
     epoch=2,
@@ -49,7 +50,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     show(Screen())
 
     said = terminal.getvalue()
-    for wanted in ("epoch 2/3", "10/10", "filter 0.2500", "12.3 sentences/s", "dev", "F1 33.33"):
+    for wanted in ("epoch 2/3", "10 of 10", "filter 0.2500", "12.3 sentences/s", "dev", "F1 33.33"):
         assert wanted in said
 
 
@@ -68,5 +69,5 @@ def test_brackets_in_a_note_are_no_markup(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (61, "1:01"), (3600, "1:00:00")]
 )
-def test_clock(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
+def test_duration(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spandet.errors import MismatchError
-from spandet.rendering.html import page
+from spandet.rendering.html import html_page
 from spandet.text import CharSpan, Document, Entity, WordRow
 from spandet.viewing import comparison_to_html, to_html
 from spandet.viewing.blocks import blocks
@@ -167,9 +167,9 @@ def test_verdicts_compare_pieces_and_labels_but_not_scores() -> None:
 
 
 def test_a_page_forbids_every_request() -> None:
-    found = page(title="a\ud800<b>", body="<p>x</p>", style=".x{}", script="let y;")
+    found = html_page(title="a\ud800<b>", body="<p>x</p>", style=".x{}", script="let y;")
     assert "default-src 'none'" in found
     assert "<title>a?&lt;b&gt;</title>" in found
     assert found.encode()
     assert "<script>let y;</script>" in found
-    assert "<script>" not in page(title="t", body="")
+    assert "<script>" not in html_page(title="t", body="")

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from spandet.rendering.html import page
+from spandet.rendering.html import html_page
 from spandet.viewing.colors import TERMINAL_COLORS, LabelNumbers, Theme, ink, terminal_style, tint
 
 Color = tuple[float, float, float]
@@ -62,7 +62,7 @@ def _clipped(channel: float) -> float:
 
 def background(theme: Theme) -> Color:
     """The ground of a page, from the shell's own style."""
-    light, dark = re.findall(r"--back: #(\w{6})", page(title="t", body=""))
+    light, dark = re.findall(r"--back: #(\w{6})", html_page(title="t", body=""))
     found = light if theme is Theme.LIGHT else dark
     red, green, blue = bytes.fromhex(found)
     return linear(red), linear(green), linear(blue)
