@@ -1,1 +1,1 @@
-"""What models cost and what their settings are worth: the commands that measure."""
+"""Measurements: what a detector costs, what settings are worth, which recipe scores best."""

@@ -1,43 +1,173 @@
-"""What the settings of a trained model are worth, and what they cost."""
+"""What the settings of a trained model are worth, and what they cost in time.
+
+The model is loaded once; its variants with other settings share all weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from os import PathLike
 
-from spandet.benchmarking.batches import Batch, read_at_once, sample, sorted_batches
-from spandet.benchmarking.clock import Timing, Work, best_times, threads
-from spandet.benchmarking.variants import Model, Option, Variant
-from spandet.encoding import Example
+import torch
+
+from spandet.benchmarking.measuring import (
+    Batch,
+    Task,
+    Timing,
+    best_times,
+    encoded_lengths,
+    sample,
+    sorted_batches,
+    torch_threads,
+)
+from spandet.config import override
+from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.errors import UsageError
 from spandet.evaluation import Score, evaluate
 from spandet.inference.batching import windows
+from spandet.inference.model_names import find_model
+from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.rendering.progress import ProgressDisplay
+from spandet.seeding import generator
+from spandet.tensors import SpanPredictions, WordFeatures
 from spandet.text import Document
 from spandet.training.checkpoint import DevScore
 from spandet.training.data import Split
 from spandet.training.epochs import dev_score
-from spandet.training.progress import Screen
+
+Encoded = dict[tuple[int, tuple[Example, ...]], WordFeatures]
+"""Cached word vectors, by encoder and batch."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting and the values to measure, as they were written."""
+
+    key: str
+    values: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Option:
+        """Read `section.key=value,value,…`; commas inside brackets and quotes do not separate."""
+        key, equals, rest = text.partition("=")
+        values = tuple(dict.fromkeys(part.strip() for part in _split_values(rest)))
+        if not equals or "." not in key or "" in values:
+            raise UsageError(f"--set {text}: expected section.key=value,value,…")
+        return cls(key.strip(), values)
+
+
+def _split_values(text: str) -> list[str]:
+    values, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote or letter in "\"'":
+            quote = "" if letter == quote else quote or letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and not depth and not quote:
+            values.append("")
+        else:
+            values[-1] += letter
+    return values
+
+
+class Variant(Recognizer):
+    """A recognizer that shares a cache of word vectors with other variants."""
+
+    def __init__(
+        self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...], encoded: Encoded
+    ) -> None:
+        super().__init__(settings, encoder, labels)
+        self._encoded = encoded
+
+    @torch.inference_mode()
+    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
+        """The detector's predictions for one batch."""
+        key = id(self.encoder), tuple(examples)
+        if key not in self._encoded:
+            self._encoded[key] = self.encode(examples)
+        rngs = [generator(self.seed, *example.words) for example in examples]
+        return self.detector.detect(self._encoded[key], rngs, keep_all=keep_all)
+
+    @torch.inference_mode()
+    def encode(self, examples: Sequence[Example]) -> WordFeatures:
+        """The word vectors of one batch."""
+        words: WordFeatures = self.encoder(self.encoder.prepare(examples).to(self.device))
+        return words
+
+    def find(self, examples: Sequence[Example]) -> None:
+        """Run everything from word vectors to entities, and discard the entities."""
+        for _ in self.entities(self.detect(examples), self.decoding):
+            pass
+
+
+class SweptModel:
+    """A trained model whose variants share all weights and the cache of word vectors."""
+
+    def __init__(self, name: str | PathLike[str]) -> None:
+        self.folder = find_model(name)
+        self.base = Recognizer.from_pretrained(self.folder)
+        self.encoded: Encoded = {}
+        self._variants: dict[str, Variant] = {}
+        self._encoders = {self.base.settings.encoder.model_dump_json(): self.base.encoder}
+
+    def variant(self, assignments: Iterable[str]) -> Variant:
+        """The model with these settings; the same object for the same settings.
+
+        Raises:
+            ConfigError: a setting does not exist, or its value is invalid.
+            UsageError: the weights do not fit the settings.
+        """
+        given = list(assignments)
+        values = self.base.settings.model_dump(mode="json")
+        settings = ModelSettings.resolve(override(values, given))
+        key = settings.model_dump_json()
+        if key not in self._variants:
+            try:
+                self._variants[key] = self._built(settings)
+            except RuntimeError:
+                raise UsageError(
+                    f"{', '.join(given)}: the weights of {self.folder} do not fit; only "
+                    f"settings that can be changed after training can be swept"
+                ) from None
+        return self._variants[key]
+
+    def _built(self, settings: ModelSettings) -> Variant:
+        encoder = self._encoder(settings.encoder)
+        variant = Variant(settings, encoder, self.base.labels, self.encoded)
+        variant.detector.load_state_dict(self.base.detector.state_dict(), assign=True)
+        variant.modules().eval()
+        return variant
+
+    def _encoder(self, settings: EncoderSettings) -> Encoder:
+        key = settings.model_dump_json()
+        if key not in self._encoders:
+            encoder = Encoder.from_files(settings, self.folder)
+            encoder.load_state_dict(self.base.encoder.state_dict(), assign=True)
+            self._encoders[key] = encoder
+        return self._encoders[key]
+
 
 Choice = tuple[str, ...]
-"""Assignments such as `detector.steps=2`; none of them: the model as it is."""
+"""Assignments such as `detector.steps=2`; empty for the unchanged model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A variant of the model: how good it is, and how fast."""
+    """Scores and times of a variant of the model."""
 
     threshold: float
-    """Its own."""
+    """The variant's own threshold."""
     own: Score
-    """At that threshold."""
+    """The score at that threshold."""
     tuned: DevScore
-    """At the threshold with the best F1 on the same data."""
+    """The score at the threshold with the best F1 on the same data."""
     encoder_ms: float
     """Milliseconds per sentence, from words to vectors."""
     detector_ms: float
-    """From vectors to entities."""
+    """Milliseconds per sentence, from vectors to entities."""
 
     @property
     def ms(self) -> float:
@@ -46,8 +176,8 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
-    """Everything that a sweep has found."""
+class SweepResult:
+    """The measurements of a sweep."""
 
     model: str
     data: Split
@@ -57,61 +187,61 @@ class Swept:
     timed: int
     """Sentences that were timed."""
     measured: dict[Choice, Measured]
-    """By what was assigned; the model as it is comes first."""
+    """By assignments; the unchanged model comes first."""
     same_as_base: frozenset[Choice]
     """Assignments that change nothing."""
 
 
 def choices(options: Sequence[Option], *, grid: bool) -> list[Choice]:
-    """What to measure: the model as it is, then each option by itself or all combinations."""
+    """What to measure: the unchanged model, then each option alone or all combinations."""
     axes = [[f"{option.key}={value}" for value in option.values] for option in options]
     found: list[Choice] = list(product(*axes)) if grid else [(one,) for own in axes for one in own]
     return [(), *found]
 
 
 def sweep(
-    model: Model,
+    model: SweptModel,
     data: Split,
     options: Sequence[Option],
     *,
     grid: bool = False,
     timing: Timing | None = None,
-    screen: Screen | None = None,
-) -> Swept:
-    """Measure a model under every value of some options.
+    progress: ProgressDisplay | None = None,
+) -> SweepResult:
+    """Measure a model with every value of some options.
 
     Args:
-        model: What was trained.
-        data: What to score it on and to time it with.
-        options: Each by itself, unless `grid` asks for all combinations.
-        grid: Combine the options.
+        model: The trained model.
+        data: Documents for scores and times.
+        options: The settings and their values.
+        grid: Measure all combinations of the options instead of each option alone.
         timing: How time is measured.
-        screen: Shows how far it is.
+        progress: Where to show progress; nowhere by default.
 
     Raises:
-        SpandetError: an option does not exist or cannot be changed, or there is nothing to find.
+        SpandetError: an option does not exist or cannot be changed, or the data have no entities.
     """
     _check(data, options)
-    timing, screen = timing or Timing(), screen or Screen(silent=True)
+    timing, progress = timing or Timing(), progress or ProgressDisplay(silent=True)
     wanted = {choice: model.variant(choice) for choice in choices(options, grid=grid)}
     variants = list({id(variant): variant for variant in wanted.values()}.values())
-    with screen, threads(timing.threads):
-        scores = _scores(model, variants, data.documents, screen)
-        race = _Race(model, variants, data.documents)
-        some = sample(race.batches(timing.batch), timing.sentences)
-        times = race.times(some, timing, screen)
+    with progress, torch_threads(timing.threads):
+        scores = _scores(model, variants, data.documents, progress)
+        timer = _VariantTimer(model, variants, data.documents)
+        batches = sample(timer.batches(timing.batch), timing.sentences)
+        times = timer.times(batches, timing, progress)
     measured = [
         replace(score, encoder_ms=encoder, detector_ms=detector)
         for score, (encoder, detector) in zip(scores, times, strict=True)
     ]
     place = {id(variant): number for number, variant in enumerate(variants)}
-    return Swept(
+    return SweepResult(
         model=model.folder.resolve().name,
         data=data,
         options=tuple(options),
         grid=grid,
         timing=timing,
-        timed=sum(map(len, some)),
+        timed=sum(map(len, batches)),
         measured={choice: measured[place[id(variant)]] for choice, variant in wanted.items()},
         same_as_base=frozenset(c for c, variant in wanted.items() if variant is wanted[()]),
     )
@@ -121,23 +251,28 @@ def _check(data: Split, options: Sequence[Option]) -> None:
     seen: set[str] = set()
     for option in options:
         if option.key in seen:
-            raise UsageError(f"--set {option.key} is given twice; name all its values in one")
+            raise UsageError(
+                f"--set {option.key} is given twice; expected all its values in one --set"
+            )
         seen.add(option.key)
     if not data.entities:
         raise UsageError(f"{data.name} has no entities to score against")
 
 
 def _scores(
-    model: Model, variants: Sequence[Variant], gold: Sequence[Document], screen: Screen
+    model: SweptModel,
+    variants: Sequence[Variant],
+    gold: Sequence[Document],
+    progress: ProgressDisplay,
 ) -> list[Measured]:
-    """How good each variant is; times are still to be measured."""
+    """The scores of each variant; times are 0 until they are measured."""
     found: list[list[Document]] = [[] for _ in variants]
-    screen.begin_part("scoring", len(gold) * len(variants))
+    progress.start("scoring", total=len(gold) * len(variants))
     for window in windows(gold):
         for variant, own in zip(variants, found, strict=True):
             for document in variant.predict(window, min_score=0.0):
                 own.append(document)
-                screen.advance_part(1)
+                progress.update()
         model.encoded.clear()
     return [
         Measured(
@@ -152,62 +287,70 @@ def _scores(
 
 
 def _score_above(threshold: float, gold: Sequence[Document], found: Sequence[Document]) -> Score:
-    sure = [
+    accepted = [
         replace(d, entities=tuple(e for e in d.entities if (e.score or 0.0) > threshold))
         for d in found
     ]
-    return evaluate(gold, sure, resamples=0).micro
+    return evaluate(gold, accepted, resamples=0).micro
 
 
-class _Race:
-    """All variants take turns on each batch."""
+class _VariantTimer:
+    """Times all variants alternately on each batch."""
 
     def __init__(
-        self, model: Model, variants: Sequence[Variant], documents: Sequence[Document]
+        self, model: SweptModel, variants: Sequence[Variant], documents: Sequence[Document]
     ) -> None:
         self._model = model
         self._variants = variants
-        # Encoders that variants share take one turn: the time that is common to them is equal.
-        self._readers = list({id(variant.encoder): variant for variant in variants}.values())
+        # An encoder that several variants share is timed once.
+        self._encoding = list({id(variant.encoder): variant for variant in variants}.values())
         self._examples = {
-            id(reader.encoder): reader.tagged([e for d in documents for e in reader.examples_of(d)])
-            for reader in self._readers
+            id(variant.encoder): variant.tagged(
+                [e for d in documents for e in variant.examples_of(d)]
+            )
+            for variant in self._encoding
         }
 
     def batches(self, size: int) -> list[Batch]:
-        """All sentences, as the first variant reads them."""
-        encoder = self._readers[0].encoder
+        """All sentences in batches, as the first variant encodes them."""
+        encoder = self._encoding[0].encoder
         examples = self._examples[id(encoder)]
         runs = encoder.together(examples)
-        lengths = read_at_once(runs, [len(example.words) for example in examples])
+        lengths = encoded_lengths(runs, [len(example.words) for example in examples])
         return sorted_batches(runs, lengths, size)
 
     def times(
-        self, batches: Sequence[Batch], timing: Timing, screen: Screen
+        self, batches: Sequence[Batch], timing: Timing, progress: ProgressDisplay
     ) -> list[tuple[float, float]]:
-        """Milliseconds per sentence of each variant, in its encoder and after it."""
-        encoding, finding = [0.0] * len(self._readers), [0.0] * len(self._variants)
-        screen.begin_part("timing", len(batches))
+        """Milliseconds per sentence of each variant, in its encoder and in its detector."""
+        encoding, detection = [0.0] * len(self._encoding), [0.0] * len(self._variants)
+        progress.start("timing", total=len(batches))
         for batch in batches:
             for variant in self._variants:
-                variant.find(self._own(variant, batch))  # for warmth; it encodes for the others
-            best = best_times(self._works(batch), timing)
+                variant.find(
+                    self._examples_of(variant, batch)
+                )  # warm-up; fills the cache of word vectors
+            best = best_times(self._tasks(batch), timing)
             encoding = [sum(pair) for pair in zip(encoding, best, strict=False)]
-            finding = [sum(pair) for pair in zip(finding, best[len(encoding) :], strict=True)]
+            detection = [sum(pair) for pair in zip(detection, best[len(encoding) :], strict=True)]
             self._model.encoded.clear()
-            screen.advance_part(1)
+            progress.update()
         per_sentence = 1000 / sum(map(len, batches))
-        encoders = [id(reader.encoder) for reader in self._readers]
+        encoders = [id(variant.encoder) for variant in self._encoding]
         return [
             (per_sentence * encoding[encoders.index(id(variant.encoder))], per_sentence * seconds)
-            for variant, seconds in zip(self._variants, finding, strict=True)
+            for variant, seconds in zip(self._variants, detection, strict=True)
         ]
 
-    def _works(self, batch: Batch) -> list[Work]:
-        encode = [partial(reader.encode, self._own(reader, batch)) for reader in self._readers]
-        find = [partial(variant.find, self._own(variant, batch)) for variant in self._variants]
+    def _tasks(self, batch: Batch) -> list[Task]:
+        encode = [
+            partial(variant.encode, self._examples_of(variant, batch)) for variant in self._encoding
+        ]
+        find = [
+            partial(variant.find, self._examples_of(variant, batch)) for variant in self._variants
+        ]
         return [*encode, *find]
 
-    def _own(self, variant: Variant, batch: Batch) -> list[Example]:
+    def _examples_of(self, variant: Variant, batch: Batch) -> list[Example]:
         examples = self._examples[id(variant.encoder)]
         return [examples[number] for number in batch]

@@ -1,4 +1,4 @@
-"""spandet benchmark table RECIPES…: train recipes one after another and compare them."""
+"""spandet benchmark table RECIPES…: train recipes one after another and compare their scores."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from spandet.formats.records import report_json
 from spandet.formats.target import Target
 
 if TYPE_CHECKING:
-    from spandet.benchmarking.table_sheet import TableSheet
+    from spandet.benchmarking.recipe_table_report import RecipeTableReport
 
 Recipes = Annotated[
     list[Path],
-    typer.Argument(metavar="RECIPES…", help="Recipes, and lists such as recipes/ablations/*.toml."),
+    typer.Argument(
+        metavar="RECIPES…", help="Recipes and lists of recipes, such as recipes/ablations/*.toml."
+    ),
 ]
 Dev = Annotated[
-    str, typer.Option("--dev", metavar="FILE", help="What chooses epochs and is scored.")
+    str, typer.Option("--dev", metavar="FILE", help="Documents that select epochs and are scored.")
 ]
 Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="The folder of all runs and of the table.")
+    Path, typer.Option("--out", metavar="DIR", help="The folder for all runs and the table.")
 ]
-Seeds = Annotated[str, typer.Option("--seeds", metavar="0,1", help="Each recipe once with each.")]
+Seeds = Annotated[
+    str,
+    typer.Option("--seeds", metavar="0,1", help="Train each recipe once with each of these seeds."),
+]
 
 
 def table_command(
@@ -42,42 +47,41 @@ def table_command(
     train_from: TrainFrom = None,
     dev_from: DevFrom = None,
 ) -> None:
-    """Train recipes one after another, and write one table of what they give.
+    """Train recipes one after another, and write one table of their scores.
 
-    Ctrl-C ends it; the same command goes on where it stopped. The table is in
-    DIR as table.md, table.json and table.html, after each run anew.
+    Ctrl-C stops with a checkpoint; the same command resumes. The table is
+    written to DIR after each run, as table.md, table.json and table.html.
     """
     numbers = _numbers(seeds)
     corpora = read(train, train_from), read(dev, dev_from)
-    # torch takes seconds to load: mistakes in what to read come first.
-    from spandet.benchmarking.recipe_lists import read_lists
-    from spandet.benchmarking.table import TableOfRuns
-    from spandet.benchmarking.table_sheet import TableSheet
+    # Imported after the input is checked, because torch takes seconds to load.
+    from spandet.benchmarking.recipe_table import RecipeTable, read_lists
+    from spandet.benchmarking.recipe_table_report import RecipeTableReport
     from spandet.training import TrainingInterrupted, load
 
     lists = read_lists(recipes)
     data = load(corpora[0], limit=limit), load(corpora[1])
-    table = TableOfRuns.of(lists, *data, seeds=numbers, overrides=set_ or ())
-    sheet = TableSheet(table)
+    table = RecipeTable.of(lists, *data, seeds=numbers, overrides=set_ or ())
+    report = RecipeTableReport(table)
 
-    jobs = table.jobs()
+    runs = table.planned_runs()
     try:
         with one_writer(out):
-            for number, job in enumerate(jobs, start=1):
-                note(f"{number}/{len(jobs)}  {job}")
-                table.run(job, out)
-                _write(sheet, out)
-                if job.seed in job.row.failed:
-                    note(f"failed: {job.row.failed[job.seed]}")
+            for number, run in enumerate(runs, start=1):
+                note(f"{number}/{len(runs)}  {run}")
+                table.train(run, out)
+                _write(report, out)
+                if run.seed in run.row.failed:
+                    note(f"failed: {run.row.failed[run.seed]}")
     except TrainingInterrupted as interrupted:
-        note(f"{str(interrupted).partition(';')[0]}; the same command goes on with the table")
+        note(f"{str(interrupted).partition(';')[0]}; the same command resumes the table")
         raise typer.Exit(128 + interrupted.signal) from None
     except KeyboardInterrupt:
-        note("stopped at once; the same command goes on with the table")
+        note("stopped; the same command resumes the table")
         raise typer.Exit(130) from None
-    console().print(sheet)
+    console().print(report)
     note(f"table: {out / 'table.md'}, table.json, table.html")
-    if any(job.row.failed for job in jobs):
+    if any(run.row.failed for run in runs):
         raise typer.Exit(1)
 
 
@@ -88,9 +92,12 @@ def _numbers(text: str) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _write(sheet: TableSheet, out: Path) -> None:
-    plain = report_json(sheet.to_json()) + "\n"
-    texts = {"table.md": sheet.to_markdown(), "table.json": plain, "table.html": sheet.to_html()}
+def _write(report: RecipeTableReport, out: Path) -> None:
+    texts = {
+        "table.md": report.to_markdown(),
+        "table.json": report_json(report.to_json()) + "\n",
+        "table.html": report.to_html(),
+    }
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         with Target(str(out / name)).text() as stream:

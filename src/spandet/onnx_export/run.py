@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from spandet.benchmarking.clock import Timing, best_times
+from spandet.benchmarking.measuring import Timing, best_times
 from spandet.errors import MissingExtraError, UsageError
 from spandet.evaluation import evaluate
 from spandet.formats.locking import one_writer
@@ -134,7 +134,7 @@ class _Export:
             Measured(form.name, megabytes(form.size), seconds, form.f1)
             for form, seconds in zip(forms, times, strict=True)
         )
-        return measured, sentences, timing.described()
+        return measured, sentences, timing.method()
 
 
 def export(

@@ -13,27 +13,39 @@ from hypothesis import strategies as st
 from torch import nn
 
 from spandet.benchmarking import cost
-from spandet.benchmarking.batches import Batch, sorted_batches
-from spandet.benchmarking.clock import Timing, Work
-from spandet.benchmarking.cost import Cost, by_length, costs_by_length, together
-from spandet.benchmarking.inference import Inference, predict_pace
-from spandet.benchmarking.lengths import (
-    kept_bytes,
+from spandet.benchmarking.cost import (
+    Cost,
+    PredictionWorkload,
+    TrainingWorkload,
+    costs_by_length,
+    group_by_length,
+    predict_speed,
+    weighted_mean,
+)
+from spandet.benchmarking.measuring import (
+    Batch,
+    Task,
+    Timing,
+    peak_memory,
+    peak_memory_of,
+    reset_peak_memory,
+    sorted_batches,
+)
+from spandet.benchmarking.profiling import (
     parse_lengths,
     prediction_by_length,
+    profile_training,
+    stored_bytes,
     training_by_length,
 )
-from spandet.benchmarking.memory import forget_peak, peak_bytes, peak_of
-from spandet.benchmarking.parts import profile_of
-from spandet.benchmarking.training_step import TrainingStep
 from spandet.encoding import Encoder
 from spandet.errors import UsageError
 from spandet.inference.recognizer import Recognizer
-from spandet.training.progress import Screen
+from spandet.rendering.progress import ProgressDisplay
 from support.benchmark_toys import RECIPE, documents, toy_folder
 
 TIMING = Timing(sentences=8, batch=4, rounds=1)
-SILENT = Screen(silent=True)
+SILENT = ProgressDisplay(silent=True)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +54,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Recorded:
-    """A contest that only notes who works on what."""
+    """A workload that only notes who tasks on what."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = lengths
@@ -52,13 +64,13 @@ class Recorded:
     def batches(self, group: Sequence[int], size: int) -> list[Batch]:
         return sorted_batches([[number] for number in group], self.lengths, size)
 
-    def works(self, batch: Batch) -> tuple[Work, Work]:
+    def tasks(self, batch: Batch) -> tuple[Task, Task]:
         return lambda: self.bare.append(batch), lambda: self.whole.append(batch)
 
 
 @given(st.lists(st.integers(0, 100)))
 def test_groups_part_the_sentences_by_length(lengths: list[int]) -> None:
-    groups = by_length(lengths)
+    groups = group_by_length(lengths)
     assert sorted(n for group in groups for n in group) == [n for n, i in enumerate(lengths) if i]
     bounds = [(1, 10), (11, 20), (21, 40), (41, 80), (81, 100)]
     for group, (low, high) in zip(groups, bounds, strict=True):
@@ -69,13 +81,13 @@ def test_groups_part_the_sentences_by_length(lengths: list[int]) -> None:
 def test_both_ways_go_through_the_same_batches(
     sentences: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "peak_of", lambda work: work())
+    monkeypatch.setattr(cost, "peak_memory_of", lambda work: work())
     lengths = [1 + number % 90 for number in range(300)]
-    contest = Recorded(lengths)
+    workload = Recorded(lengths)
     timing = Timing(sentences=sentences, batch=4, rounds=2)
-    costs = costs_by_length(contest, timing, SILENT)
-    peaks, timed = contest.whole[:5], contest.whole[5:]
-    assert timed == contest.bare
+    costs = costs_by_length(workload, timing, SILENT)
+    peaks, timed = workload.whole[:5], workload.whole[5:]
+    assert timed == workload.bare
     assert [max(lengths[n] for n in batch) for batch in peaks] == [10, 20, 40, 80, 90]
     assert [one.sentences for one in costs] == [40, 40, 70, 120, 30]
     assert [one.name for one in costs] == ["1–10", "11–20", "21–40", "41–80", "81+"]
@@ -93,11 +105,11 @@ def test_without_words_there_is_nothing_to_measure() -> None:
 def test_all_lengths_together_are_weighed_as_the_data_weigh_them() -> None:
     short = Cost(name="1–10", sentences=30, timed=4, bare=1.0, whole=2.0, peak=None)
     long = Cost(name="81+", sentences=10, timed=4, bare=5.0, whole=6.0, peak=7)
-    both = together([short, long])
+    both = weighted_mean([short, long])
     assert (both.sentences, both.timed, both.peak) == (40, 8, 7)
     assert (both.bare, both.whole) == (2.0, 3.0)
     assert both.ratio == 1.5
-    assert together([short]).peak is None
+    assert weighted_mean([short]).peak is None
 
 
 def test_prediction_has_a_bare_and_a_whole_way(
@@ -108,14 +120,14 @@ def test_prediction_has_a_bare_and_a_whole_way(
     for kind, name in ((Encoder, "forward"), (type(recognizer.detector), "detect")):
         real = getattr(kind, name)
 
-        def noted(*given: object, name: str = name, real: Work = real, **more: object) -> object:
+        def noted(*given: object, name: str = name, real: Task = real, **more: object) -> object:
             calls.append(name)
             return real(*given, **more)
 
         monkeypatch.setattr(kind, name, noted)
-    contest = Inference(recognizer, documents(12, seed=5))
-    batch = contest.batches(range(len(contest.lengths)), 4)[-1]
-    bare, whole = contest.works(batch)
+    workload = PredictionWorkload(recognizer, documents(12, seed=5))
+    batch = workload.batches(range(len(workload.lengths)), 4)[-1]
+    bare, whole = workload.tasks(batch)
     bare()
     assert calls == ["forward"]
     whole()
@@ -124,7 +136,7 @@ def test_prediction_has_a_bare_and_a_whole_way(
 
 def test_predict_is_timed_on_whole_documents(model: Path) -> None:
     own = documents(30, seed=4)
-    pace = predict_pace(Recognizer.from_pretrained(model), own, TIMING)
+    pace = predict_speed(Recognizer.from_pretrained(model), own, TIMING)
     assert pace.sentences >= 8
     counts = np.cumsum([len(document.sentences) for document in own])
     assert pace.sentences == counts[np.searchsorted(counts, 8)]
@@ -132,17 +144,17 @@ def test_predict_is_timed_on_whole_documents(model: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def step() -> TrainingStep:
+def step() -> TrainingWorkload:
     torch.manual_seed(0)
     recipe = RECIPE.changed(["training.warmup=0", "training.batch_sentences=4"])
-    return TrainingStep(recipe, documents(24, seed=6))
+    return TrainingWorkload(recipe, documents(24, seed=6))
 
 
-def test_a_whole_step_learns_and_a_bare_one_only_works(step: TrainingStep) -> None:
+def test_a_whole_step_learns_and_a_bare_one_only_tasks(step: TrainingWorkload) -> None:
     batches = step.batches(range(len(step.lengths)), 99)
     assert max(map(len, batches)) == 4
     modules = step.recognizer.modules()
-    bare, whole = step.works(batches[1])
+    bare, whole = step.tasks(batches[1])
     before = {name: p.detach().clone() for name, p in modules.named_parameters()}
     bare()
     assert all(torch.equal(p, before[name]) for name, p in modules.named_parameters())
@@ -154,9 +166,9 @@ def test_a_whole_step_learns_and_a_bare_one_only_works(step: TrainingStep) -> No
     assert all(p.grad is None for p in modules.parameters())
 
 
-def test_parts_take_no_longer_than_what_they_are_parts_of(step: TrainingStep) -> None:
-    seen = profile_of(step, 8)
-    shares = {part.name: part.share for part in seen.parts}
+def test_parts_take_no_longer_than_what_they_are_parts_of(step: TrainingWorkload) -> None:
+    seen = profile_training(step, 8)
+    shares = {part.name: part.share for part in seen.modules}
     assert {"encoder", "detector"} <= shares.keys()
     assert 0.5 < shares["encoder"] + shares["detector"] <= 1.01
     for name, share in shares.items():
@@ -168,11 +180,11 @@ def test_parts_take_no_longer_than_what_they_are_parts_of(step: TrainingStep) ->
 
 def test_what_a_forward_pass_keeps_is_counted_without_weights() -> None:
     linear, given = nn.Linear(4, 3), torch.ones(5, 4)
-    assert kept_bytes(linear, lambda: linear(given)) == 5 * 4 * 4
-    assert kept_bytes(linear, lambda: torch.exp(linear(given))) == 5 * 4 * 4 + 5 * 3 * 4
+    assert stored_bytes(linear, lambda: linear(given)) == 5 * 4 * 4
+    assert stored_bytes(linear, lambda: torch.exp(linear(given))) == 5 * 4 * 4 + 5 * 3 * 4
 
 
-def test_the_detector_alone_is_timed_by_length(model: Path, step: TrainingStep) -> None:
+def test_the_detector_alone_is_timed_by_length(model: Path, step: TrainingWorkload) -> None:
     own, recognizer = documents(5, seed=7), Recognizer.from_pretrained(model)
     found = list(prediction_by_length(recognizer, own, [1, 40, 200], TIMING))
     assert [one.words for one in found] == [1, 40, 200]
@@ -191,11 +203,11 @@ def test_lengths_are_numbers_of_words() -> None:
 
 def test_a_peak_is_seen_and_forgotten() -> None:
     size = 60_000_000
-    peak = peak_of(lambda: np.ones(size, dtype=np.int8))
+    peak = peak_memory_of(lambda: np.ones(size, dtype=np.int8))
     if peak is None:
         pytest.skip("the system does not tell")
-    forget_peak()
-    after = peak_bytes()
+    reset_peak_memory()
+    after = peak_memory()
     assert after is not None
     assert after < peak
     assert peak - after > 0.8 * size

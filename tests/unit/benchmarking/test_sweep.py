@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from spandet.benchmarking.clock import Timing
-from spandet.benchmarking.sweep import Swept, choices, sweep
-from spandet.benchmarking.sweep_sheet import SweepSheet
-from spandet.benchmarking.variants import Model, Option
+from spandet.benchmarking.measuring import Timing
+from spandet.benchmarking.sweep import Option, SweepResult, SweptModel, choices, sweep
+from spandet.benchmarking.sweep_report import SweepReport
 from spandet.encoding import Encoder
 from spandet.errors import ConfigError, UsageError
 from spandet.evaluation import Score, evaluate
@@ -41,8 +40,8 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Split:
 
 
 @pytest.fixture(scope="module")
-def swept(model: Path, dev: Split) -> Swept:
-    return sweep(Model(model), dev, OPTIONS, timing=TIMING)
+def swept(model: Path, dev: Split) -> SweepResult:
+    return sweep(SweptModel(model), dev, OPTIONS, timing=TIMING)
 
 
 def loaded(model: Path, dev: Split, *assignments: str) -> Score:
@@ -51,7 +50,7 @@ def loaded(model: Path, dev: Split, *assignments: str) -> Score:
 
 
 def test_scores_are_those_of_the_model_loaded_with_the_value(
-    swept: Swept, model: Path, dev: Split
+    swept: SweepResult, model: Path, dev: Split
 ) -> None:
     assert len(swept.measured) == 8
     for choice, one in swept.measured.items():
@@ -62,12 +61,12 @@ def test_scores_are_those_of_the_model_loaded_with_the_value(
     assert len({one.own.f1 for one in swept.measured.values()}) > 2
 
 
-def test_what_changes_nothing_is_the_model_as_it_is(swept: Swept) -> None:
+def test_what_changes_nothing_is_the_model_as_it_is(swept: SweepResult) -> None:
     assert swept.same_as_base == {(), ("detector.steps=3",)}
     assert swept.measured[("detector.steps=3",)] is swept.measured[()]
 
 
-def test_time_has_a_part_that_variants_share(swept: Swept) -> None:
+def test_time_has_a_part_that_variants_share(swept: SweepResult) -> None:
     shared = {o.encoder_ms for c, o in swept.measured.items() if "encoder" not in "".join(c)}
     assert len(shared) == 1
     assert all(
@@ -92,7 +91,7 @@ def test_the_model_is_loaded_once_and_every_batch_is_encoded_once(
 
     monkeypatch.setattr(Recognizer, "from_pretrained", counted_load)
     monkeypatch.setattr(Encoder, "forward", counted_encode)
-    own = Model(model)
+    own = SweptModel(model)
     variants = [own.variant([f"detector.steps={steps}"]) for steps in (1, 2, 5)]
     for variant in variants:
         list(variant.predict(dev.documents))
@@ -110,11 +109,11 @@ def test_each_option_by_itself_or_all_combinations() -> None:
 
 
 def test_a_grid_is_measured_and_shown(model: Path, dev: Split) -> None:
-    swept = sweep(Model(model), dev, OPTIONS[:2], grid=True, timing=TIMING)
-    (grid,) = SweepSheet(swept).tables()
+    swept = sweep(SweptModel(model), dev, OPTIONS[:2], grid=True, timing=TIMING)
+    (grid,) = SweepReport(swept).tables()
     assert grid.title == "detector.steps × detector.eval_slots_factor"
     assert [row[0] for row in grid.rows] == [
-        "as it is",
+        "unchanged",
         *[f"{steps} × {factor}" for steps in ("1", "3") for factor in ("0.5", "2")],
     ]
     assert [plot.count("<polyline") for plot in grid.plots] == [2, 2]
@@ -156,30 +155,30 @@ def test_a_mistake_is_told_before_anything_is_measured(
     error: type[Exception], what: str, options: list[Option], model: Path, dev: Split
 ) -> None:
     with pytest.raises(error, match=what):
-        sweep(Model(model), dev, options, timing=TIMING)
+        sweep(SweptModel(model), dev, options, timing=TIMING)
 
 
 def test_there_must_be_something_to_find(model: Path) -> None:
     with pytest.raises(UsageError, match="documents in memory has no entities"):
-        sweep(Model(model), load([Document("Nothing here.")]), OPTIONS)
+        sweep(SweptModel(model), load([Document("Nothing here.")]), OPTIONS)
 
 
-def test_tables_and_values_say_the_same(swept: Swept) -> None:
-    sheet = SweepSheet(swept)
-    plain = sheet.to_json()
+def test_tables_and_values_say_the_same(swept: SweepResult) -> None:
+    report = SweepReport(swept)
+    plain = report.to_json()
     by_choice = {tuple(row["set"]): row for row in plain["rows"]}
     assert by_choice.keys() == swept.measured.keys()
-    for grid, option in zip(sheet.tables(), OPTIONS, strict=True):
+    for grid, option in zip(report.tables(), OPTIONS, strict=True):
         for row in grid.rows:
             value = str(row[0]).removesuffix(" *")
-            choice = () if value == "as it is" else (f"{option.key}={value}",)
+            choice = () if value == "unchanged" else (f"{option.key}={value}",)
             one = by_choice[choice]
             cells = dict(zip(grid.columns[1:8], row[1:8], strict=True))
             assert cells["F1"] == f"{100 * one['own_threshold']['f1']:.2f}"
             assert cells["tuned\nF1"] == f"{100 * one['tuned_threshold']['f1']:.2f}"
             assert row[9] == f"{one['ms_per_sentence']:.2f}"
-        assert any(str(row[0]) == "as it is" or str(row[0]).endswith(" *") for row in grid.rows)
-        assert f"### {option.key}" in sheet.to_markdown()
-    page = sheet.to_html()
+        assert any(str(row[0]) == "unchanged" or str(row[0]).endswith(" *") for row in grid.rows)
+        assert f"### {option.key}" in report.to_markdown()
+    page = report.to_html()
     assert page.count("<svg") == 2 * len(OPTIONS)
     assert "dev.jsonl" in page

@@ -52,7 +52,7 @@ def test_a_training_step_is_one_object(folder: Path) -> None:
     said = json.loads(run("train", folder / "toy.toml", folder / "dev.jsonl", *options))
     check(said)
     assert said["what"] == "training"
-    assert said["timing"]["batch"].startswith("5 sentences")
+    assert said["timing"]["batch"].startswith("at most 5 sentences")
     assert said["profile"]["shares_of_forward"]["detector"] > 0
 
 

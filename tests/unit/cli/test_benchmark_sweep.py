@@ -32,7 +32,7 @@ def test_json_is_one_object_with_a_row_for_each_value(folder: Path) -> None:
     assert [row["set"] for row in said["rows"]] == [[], ["detector.steps=1"], ["detector.steps=2"]]
     assert said["data"]["sentences"] == 12
     assert said["data"]["name"] == "dev.jsonl (the first 12 sentences)"
-    assert said["timing"]["clock"] == "processor time"
+    assert said["timing"]["clock"] == "CPU time"
 
 
 def test_a_page_and_tables_are_written(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from spandet.benchmarking import table as tables
+from spandet.benchmarking import recipe_table as tables
 from spandet.cli import app
 from spandet.errors import SpandetError
 from spandet.formats import write

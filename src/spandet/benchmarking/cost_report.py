@@ -1,4 +1,4 @@
-"""What prediction or training costs, as tables, plots and plain values."""
+"""The cost of prediction or of training as tables, plots and JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spandet.benchmarking.clock import Timing
-from spandet.benchmarking.cost import Cost, together
-from spandet.benchmarking.inference import PredictPace
-from spandet.benchmarking.lengths import LengthCost
-from spandet.benchmarking.memory import megabytes
-from spandet.benchmarking.parts import Profile
+from spandet.benchmarking.cost import Cost, PredictSpeed, weighted_mean
+from spandet.benchmarking.measuring import Timing, megabytes
+from spandet.benchmarking.profiling import LengthCost, Profile
 from spandet.rendering.svg import category_plot
 from spandet.rendering.tables import Table, Tabular
 from spandet.training.data import Split
@@ -19,8 +16,8 @@ from spandet.training.summary import versions
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostSheet(Tabular):
-    """What was measured of a model's prediction, or of a recipe's training step."""
+class CostReport(Tabular):
+    """Measurements of a model's prediction or of a recipe's training step."""
 
     what: str
     """`prediction` or `training`."""
@@ -29,35 +26,35 @@ class CostSheet(Tabular):
     data: Split
     timing: Timing
     batch: str
-    """How large batches are, in words."""
+    """The size of the batches, as text."""
     encoder: str
-    """What the bare encoder is."""
+    """What the bare encoder is, as text."""
     costs: Sequence[Cost]
-    predict: PredictPace | None = None
+    predict: PredictSpeed | None = None
     lengths: Sequence[LengthCost] = ()
     profile: Profile | None = None
 
     @property
     def title(self) -> str:
-        """What was measured, of what, on what."""
+        """What was measured, of which model or recipe, on which data."""
         return f"{self.what.capitalize()}: {self.of} on {self.data.name}"
 
     @property
     def introduction(self) -> str:
-        """How to read the figures."""
+        """How the figures were measured."""
         return (
-            f"Sentences per second, {self.timing.described()}, in batches of {self.batch}. "
+            f"Sentences per second, {self.timing.method()}, in batches of {self.batch}. "
             f"Ratio: time of everything over time of the bare {self.encoder}, on the same batches "
-            f"in the same run. Memory: the most that the process had with the longest batch, "
-            f"weights included."
+            f"in the same run. Memory: the peak of the process with the longest batch, weights "
+            f"included."
         )
 
     def tables(self) -> Sequence[Table]:
-        """By length of sentence first, then what else was asked for."""
-        return [self._by_length(), *self._predict(), *self._detector_alone(), *self._parts()]
+        """Costs by sentence length, then the optional measurements."""
+        return [self._by_length(), *self._predict(), *self._detector_alone(), *self._modules()]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; the first ones are for all lengths, each as often as the data have it."""
+        """All measurements; those on the top level are weighted means over all lengths."""
         return {
             "what": self.what,
             "of": self.of,
@@ -66,7 +63,7 @@ class CostSheet(Tabular):
                 "sentences": self.data.sentences,
                 "sha256": self.data.file_sha256,
             },
-            **_plain(together(self.costs)),
+            **_plain(weighted_mean(self.costs)),
             "by_length": [{"words": cost.name, **_plain(cost)} for cost in self.costs],
             "predict": None
             if self.predict is None
@@ -84,7 +81,7 @@ class CostSheet(Tabular):
                 "sentences": self.profile.sentences,
                 "forward_seconds": self.profile.forward,
                 "backward_seconds": self.profile.backward,
-                "shares_of_forward": {part.name: part.share for part in self.profile.parts},
+                "shares_of_forward": {module.name: module.share for module in self.profile.modules},
             },
             "timing": {
                 "batch": self.batch,
@@ -103,37 +100,37 @@ class CostSheet(Tabular):
             "everything": [1 / cost.whole for cost in costs],
         }
         ratio = {"ratio": [cost.ratio for cost in costs]}
-        across = "words per sentence"
+        label = "words per sentence"
         return Table(
             formatted=True,
             title="By words per sentence",
             columns=("words", "sentences", "timed", "bare/s", "all/s", "ratio", "memory, MB"),
-            rows=tuple(map(_cells, (together(costs), *costs))),
-            note="The first row weighs lengths as the data do.",
+            rows=tuple(map(_cells, (weighted_mean(costs), *costs))),
+            note="The first row is the mean over all sentences of the data.",
             plots=(
                 category_plot(
-                    rates, places, x_label=across, title="Sentences per second", from_zero=True
+                    rates, places, x_label=label, title="Sentences per second", from_zero=True
                 ),
-                category_plot(ratio, places, x_label=across, title="Ratio", from_zero=True),
+                category_plot(ratio, places, x_label=label, title="Ratio", from_zero=True),
             ),
         )
 
     def _predict(self) -> Iterator[Table]:
         if self.predict is not None:
-            pace = self.predict
+            speed = self.predict
             yield Table(
                 formatted=True,
                 title="Recognizer.predict, from documents to documents",
                 columns=("", "sentences", "sentences/s"),
-                rows=(("batches of its own", f"{pace.sentences:,}", f"{pace.per_second:.1f}"),),
+                rows=(("in its own batches", f"{speed.sentences:,}", f"{speed.per_second:.1f}"),),
             )
 
     def _detector_alone(self) -> Iterator[Table]:
         if self.lengths:
             yield Table(
                 formatted=True,
-                title="The detector alone, by length of one sentence",
-                columns=("words", "ms/word", "kept for backward, kB/word"),
+                title="The detector alone, by sentence length",
+                columns=("words", "ms/word", "stored for backward, kB/word"),
                 rows=tuple(
                     (
                         f"{one.words:,}",
@@ -144,16 +141,18 @@ class CostSheet(Tabular):
                 ),
             )
 
-    def _parts(self) -> Iterator[Table]:
+    def _modules(self) -> Iterator[Table]:
         if self.profile is not None:
-            seen = self.profile
+            profile = self.profile
             yield Table(
                 formatted=True,
                 title="Where the forward pass spends its time",
-                columns=("part, with what is below it", "%"),
-                rows=tuple((part.name, f"{100 * part.share:.1f}") for part in seen.parts),
-                note=f"Forward {seen.forward:.2f} s, backward and update {seen.backward:.2f} s "
-                f"for {seen.sentences} sentences.",
+                columns=("module, submodules included", "%"),
+                rows=tuple(
+                    (module.name, f"{100 * module.share:.1f}") for module in profile.modules
+                ),
+                note=f"Forward {profile.forward:.2f} s, backward and update "
+                f"{profile.backward:.2f} s for {profile.sentences} sentences.",
             )
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from spandet.benchmarking import table as tables
-from spandet.benchmarking.recipe_lists import read_lists
-from spandet.benchmarking.table import TableOfRuns
-from spandet.benchmarking.table_sheet import TableSheet, deviation, mean
+from spandet.benchmarking import recipe_table as tables
+from spandet.benchmarking.recipe_table import RecipeTable, read_lists
+from spandet.benchmarking.recipe_table_report import RecipeTableReport, deviation, mean
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
 from spandet.training import Recipe, TrainingError, TrainingInterrupted, load, train
@@ -42,9 +41,9 @@ def toy_list(tmp_path: Path) -> Path:
     return path
 
 
-def toy_table(path: Path, *, seeds: tuple[int, ...] = (0, 1)) -> TableOfRuns:
+def toy_table(path: Path, *, seeds: tuple[int, ...] = (0, 1)) -> RecipeTable:
     data = load(documents(12, seed=1)), load(documents(6, seed=2))
-    return TableOfRuns.of(read_lists([path]), *data, seeds=seeds)
+    return RecipeTable.of(read_lists([path]), *data, seeds=seeds)
 
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
@@ -181,20 +180,20 @@ def test_an_interrupted_table_goes_on_and_repeats_nothing(
 
     monkeypatch.setattr(tables, "train", interrupted)
     out, table = tmp_path / "out", toy_table(toy_list)
-    jobs = table.jobs()
+    jobs = table.planned_runs()
     assert [str(job) for job in jobs] == [
         f"toys: {name}, seed {seed}" for seed in (0, 1) for name in ("full", "One step!")
     ]
     with pytest.raises(TrainingInterrupted):
         for job in jobs:
-            table.run(job, out, progress=False)
+            table.train(job, out, progress=False)
     assert [len(row.runs) for row in table.rows["toys"]] == [1, 1]
     done = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
 
     monkeypatch.setattr(tables, "train", train)
     again = toy_table(toy_list)
-    for job in again.jobs():
-        again.run(job, out, progress=False)
+    for job in again.planned_runs():
+        again.train(job, out, progress=False)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     for row, before in zip(again.rows["toys"], table.rows["toys"], strict=True):
         assert row.runs[0] == before.runs[0]
@@ -204,15 +203,15 @@ def test_an_interrupted_table_goes_on_and_repeats_nothing(
             said = json.loads((folder / "run.json").read_text())
             assert said["identity"]["training"]["seed"] == run.seed
             assert run.f1 == said["dev"]["micro"]["f1"]
-            assert run.beside.peak_memory_bytes is None or run.beside.peak_memory_bytes > 10**7
-            assert (run.beside.predict_sentences_per_second or 0) > 0
-    check_sheet(TableSheet(again))
+            assert run.measured.peak_memory_bytes is None or run.measured.peak_memory_bytes > 10**7
+            assert (run.measured.predict_sentences_per_second or 0) > 0
+    check_report(RecipeTableReport(again))
 
 
-def check_sheet(sheet: TableSheet) -> None:
+def check_report(report: RecipeTableReport) -> None:
     """What is shown is mean and deviation of what the runs have given."""
-    scores, settings = sheet.tables()
-    (own,) = sheet.to_json()["lists"]
+    scores, settings = report.tables()
+    (own,) = report.to_json()["lists"]
     for shown, plain in zip(scores.rows, own["rows"], strict=True):
         f1 = [100 * run["f1"] for run in plain["runs"]]
         assert shown[1] == f"{statistics.mean(f1):.2f}±{statistics.stdev(f1):.2f}"
@@ -221,8 +220,8 @@ def check_sheet(sheet: TableSheet) -> None:
     assert scores.rows[0][2] == "+0.00"
     assert settings.rows[1] == ("One step!", "training.epochs=1, detector.steps=1")
     assert [plot.count("<circle") for plot in scores.plots] == [2, 2]
-    assert "A toy" in sheet.to_html()
-    assert "| One step! |" in sheet.to_markdown()
+    assert "A toy" in report.to_html()
+    assert "| One step! |" in report.to_markdown()
 
 
 def test_a_run_that_fails_does_not_take_the_others_with_it(
@@ -233,9 +232,9 @@ def test_a_run_that_fails_does_not_take_the_others_with_it(
 
     monkeypatch.setattr(tables, "train", failing)
     table = toy_table(toy_list, seeds=(3,))
-    for job in table.jobs():
-        table.run(job, tmp_path / "out", progress=False)
-    (scores, _), rows = TableSheet(table).tables(), table.rows["toys"]
+    for job in table.planned_runs():
+        table.train(job, tmp_path / "out", progress=False)
+    (scores, _), rows = RecipeTableReport(table).tables(), table.rows["toys"]
     assert [row.failed for row in rows] == 2 * [{3: "the loss is not a number with 3"}]
     assert "full, seed 3: the loss is not a number with 3" in scores.note
     assert scores.rows[0] == ("full", *[""] * 8, "0/1")

@@ -9,16 +9,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spandet.benchmarking import clock
-from spandet.benchmarking.batches import read_at_once, sample, sorted_batches
-from spandet.benchmarking.clock import Timing, best_times, threads
+from spandet.benchmarking import measuring
+from spandet.benchmarking.measuring import (
+    Timing,
+    best_times,
+    encoded_lengths,
+    sample,
+    sorted_batches,
+    torch_threads,
+)
 
 
 @given(st.integers(1, 6), st.integers(1, 6))
 def test_every_round_has_everybody_once_and_begins_with_another(count: int, rounds: int) -> None:
     calls: list[int] = []
-    works = [lambda number=number: calls.append(number) for number in range(count)]
-    assert len(best_times(works, Timing(rounds=rounds))) == count
+    tasks = [lambda number=number: calls.append(number) for number in range(count)]
+    assert len(best_times(tasks, Timing(rounds=rounds))) == count
     turns = [calls[i : i + count] for i in range(0, len(calls), count)]
     assert len(turns) == rounds
     assert all(sorted(turn) == list(range(count)) for turn in turns)
@@ -32,15 +38,15 @@ def test_the_best_time_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         nonlocal now
         now += next(times)
 
-    monkeypatch.setattr(clock, "process_time", lambda: now)
+    monkeypatch.setattr(measuring, "process_time", lambda: now)
     ours, theirs = iter([3.0, 1.0, 2.0]), iter([5.0, 9.0, 4.0])
-    works = [lambda: passing(ours), lambda: passing(theirs)]
-    assert best_times(works, Timing(rounds=3)) == [1.0, 4.0]
+    tasks = [lambda: passing(ours), lambda: passing(theirs)]
+    assert best_times(tasks, Timing(rounds=3)) == [1.0, 4.0]
 
 
 def test_threads_are_given_back() -> None:
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError), threads(before + 1):
+    with pytest.raises(ZeroDivisionError), torch_threads(before + 1):
         assert torch.get_num_threads() == before + 1
         _ = 1 / 0
     assert torch.get_num_threads() == before
@@ -69,7 +75,7 @@ def test_batches_hold_every_sentence_with_words_once(
 
 def test_a_passage_stays_together_and_is_as_long_as_all_its_sentences() -> None:
     runs = [[0, 1, 2], [3], [4, 5]]
-    lengths = read_at_once(runs, [1, 0, 6, 5, 2, 1])
+    lengths = encoded_lengths(runs, [1, 0, 6, 5, 2, 1])
     assert lengths == [7, 7, 7, 5, 3, 3]
     assert sorted_batches(runs, lengths, 3) == [[4, 5, 3], [0, 1, 2]]
     assert sorted_batches(runs, lengths, 1) == [[4, 5], [3], [0, 1, 2]]

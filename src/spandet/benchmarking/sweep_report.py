@@ -1,4 +1,4 @@
-"""A sweep as tables, plots and plain values."""
+"""The result of a sweep as tables, plots and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spandet.benchmarking.sweep import Choice, Measured, Swept
+from spandet.benchmarking.sweep import Choice, Measured, SweepResult
 from spandet.rendering.svg import category_plot
 from spandet.rendering.tables import Table, Tabular, percent
 from spandet.training.summary import versions
@@ -18,44 +18,44 @@ _TIMES = ("ms", "det.\nms")
 
 
 @dataclass(frozen=True)
-class SweepSheet(Tabular):
-    """What a sweep has found, to be looked at."""
+class SweepReport(Tabular):
+    """The measurements of a sweep."""
 
-    swept: Swept
+    swept: SweepResult
 
     @property
     def title(self) -> str:
-        """Which model, on what."""
+        """The model and the data."""
         return f"{self.swept.model} on {self.swept.data.name}"
 
     @property
     def introduction(self) -> str:
-        """How to read the figures."""
+        """How the figures were measured."""
         swept, data = self.swept, self.swept.data
         return (
             f"Scores: {data.sentences:,} sentences with {data.entities:,} entities. P, R and F1 "
             f"are at the model's own threshold (or the one that is swept), the tuned ones at the "
-            f"threshold with the best F1 on these same sentences, which flatters. Time per "
-            f"sentence, from words to entities and without the encoder's part of it: "
+            f"threshold with the best F1 on these same sentences, which is optimistic. Time per "
+            f"sentence: ms from words to entities, det. ms without the encoder; measured on "
             f"{swept.timed:,} of the sentences in batches of {swept.timing.batch}, "
-            f"{swept.timing.described()}."
+            f"{swept.timing.method()}."
         )
 
     def tables(self) -> Sequence[Table]:
-        """One for each option, or one for all combinations."""
+        """One table per option, or one for all combinations."""
         options = self.swept.options
         if self.swept.grid:
             rows = [choice for choice in self.swept.measured if choice]
             title = " × ".join(option.key for option in options)
-            return [self._grid(title, rows, self._grid_plots())]
+            return [self._table(title, rows, self._grid_plots())]
         return [
-            self._grid(option.key, rows, self._option_plots(option.key, option.values))
+            self._table(option.key, rows, self._option_plots(option.key, option.values))
             for option in options
             for rows in [[(f"{option.key}={value}",) for value in option.values]]
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; shares from 0 to 1, milliseconds per sentence."""
+        """All measurements; scores from 0 to 1, milliseconds per sentence."""
         swept, data = self.swept, self.swept.data
         return {
             "model": swept.model,
@@ -83,20 +83,20 @@ class SweepSheet(Tabular):
             "versions": versions(),
         }
 
-    def _grid(self, title: str, rows: Sequence[Choice], plots: tuple[str, ...]) -> Table:
+    def _table(self, title: str, rows: Sequence[Choice], plots: tuple[str, ...]) -> Table:
         base, measured = self.swept.same_as_base, self.swept.measured
         named = [
             (_values(choice) + (" *" if choice in base else ""), measured[choice])
             for choice in rows
         ]
         if not base.intersection(rows):
-            named.insert(0, ("as it is", measured[()]))
+            named.insert(0, ("unchanged", measured[()]))
         return Table(
             formatted=True,
             title=title,
             columns=("", *_OWN, *_TUNED, *_TIMES),
             rows=tuple((name, *_cells(one)) for name, one in named),
-            note="* the model as it is" if base.intersection(rows) else "",
+            note="* the unchanged model" if base.intersection(rows) else "",
             plots=plots,
         )
 
@@ -116,18 +116,18 @@ class SweepSheet(Tabular):
         )
 
     def _grid_plots(self) -> tuple[str, ...]:
-        """The first option goes across; a line for each combination of the others."""
+        """The values of the first option on the x axis; a line per combination of the others."""
         first, *others = self.swept.options
         f1: dict[str, list[float | None]] = {}
         ms: dict[str, list[float | None]] = {}
         for rest in product(*[[f"{o.key}={value}" for value in o.values] for o in others]):
             own = [self.swept.measured[(f"{first.key}={value}", *rest)] for value in first.values]
-            name = ", ".join(_short(one) for one in rest)
+            name = ", ".join(_without_section(one) for one in rest)
             f1[name] = [100 * one.tuned.f1 for one in own]
             ms[name] = [one.ms for one in own]
-        across = f"{first.key} (F1 with the threshold tuned)"
+        f1_label = f"{first.key} (F1 with the threshold tuned)"
         return (
-            category_plot(f1, first.values, x_label=across, title=f"F1 by {first.key}"),
+            category_plot(f1, first.values, x_label=f1_label, title=f"F1 by {first.key}"),
             category_plot(
                 ms,
                 first.values,
@@ -138,14 +138,14 @@ class SweepSheet(Tabular):
         )
 
 
-def _short(assignment: str) -> str:
-    """Without the section."""
+def _without_section(assignment: str) -> str:
+    """`steps=2` instead of `detector.steps=2`."""
     key, _, value = assignment.partition("=")
     return f"{key.rpartition('.')[2]}={value}"
 
 
 def _values(choice: Choice) -> str:
-    """What the options are set to, in the order of the title."""
+    """The values of the options, in the order of the title."""
     return " × ".join(assignment.partition("=")[2] for assignment in choice)
 
 

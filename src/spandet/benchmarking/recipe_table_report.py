@@ -1,4 +1,4 @@
-"""A table of runs: mean and deviation over seeds, plots, plain values."""
+"""A table of recipes as tables, plots and JSON: mean and standard deviation over seeds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spandet.benchmarking.recipe_lists import RecipeList
-from spandet.benchmarking.table import Row, TableOfRuns, Trained
+from spandet.benchmarking.recipe_table import RecipeList, RecipeTable, Row, RunResult
 from spandet.rendering.svg import dot_plot
 from spandet.rendering.tables import Table, Tabular, duration
 from spandet.training.data import Split
@@ -18,43 +17,43 @@ _COLUMNS = ("", "F1", "Δ", "P", "R", "time", "train/s", "pred/s", "MB", "runs")
 
 
 @dataclass(frozen=True)
-class TableSheet(Tabular):
-    """What the runs so far have given, to be looked at."""
+class RecipeTableReport(Tabular):
+    """The results of the runs so far."""
 
-    table: TableOfRuns
+    table: RecipeTable
 
     @property
     def title(self) -> str:
-        """What the table is about."""
+        """The titles of the lists."""
         return "; ".join(own.about for own in self.table.lists)
 
     @property
     def introduction(self) -> str:
-        """How to read the figures."""
-        table = self.table
+        """How the figures were measured."""
+        table, train, dev = self.table, self.table.train_data, self.table.dev_data
         seeds = ", ".join(map(str, table.seeds))
-        changed = f" All with {', '.join(table.overrides)}." if table.overrides else ""
+        changed = f" All runs with {', '.join(table.overrides)}." if table.overrides else ""
         return (
-            f"Learnt from {table.train.name} ({table.train.sentences:,} sentences), scored on "
-            f"{table.dev.name} ({table.dev.sentences:,} sentences), which also chose epoch and "
-            f"thresholds. Means over the seeds {seeds}, of F1 with their standard deviation; Δ: F1 "
-            f"against the first row. Time is the wall clock's, with dev after each epoch; train/s "
-            f"and pred/s are sentences per second (prediction: processor time, one thread); MB: "
-            f"the most memory that the process had.{changed}"
+            f"Trained on {train.name} ({train.sentences:,} sentences), scored on {dev.name} "
+            f"({dev.sentences:,} sentences), which also selected epoch and thresholds. Means over "
+            f"the seeds {seeds}, for F1 with standard deviation; Δ: difference in F1 to the first "
+            f"row. Time is wall-clock time, evaluation on dev after each epoch included; train/s "
+            f"and pred/s are sentences per second (prediction: CPU time, one thread); MB: peak "
+            f"memory of the process.{changed}"
         )
 
     def tables(self) -> Sequence[Table]:
-        """For each list its scores, and what its rows change."""
+        """For each list its scores and the settings of its rows."""
         return [
-            grid for own in self.table.lists for grid in (self._scores(own), self._settings(own))
+            table for own in self.table.lists for table in (self._scores(own), self._settings(own))
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values of every run."""
+        """The results of all runs."""
         table = self.table
         return {
-            "train": _plain_split(table.train),
-            "dev": _plain_split(table.dev),
+            "train": _plain_split(table.train_data),
+            "dev": _plain_split(table.dev_data),
             "seeds": list(table.seeds),
             "set": list(table.overrides),
             "lists": [
@@ -88,11 +87,11 @@ class TableSheet(Tabular):
                         row.entry.name: (mean(row.values(of)), deviation(row.values(of)))
                         for row in rows
                     },
-                    x_label=across,
-                    title=f"{across} by row",
+                    x_label=label,
+                    title=f"{label} by row",
                     from_zero=of is not _percent_f1,
                 )
-                for across, of in plots
+                for label, of in plots
             ),
         )
 
@@ -108,7 +107,7 @@ class TableSheet(Tabular):
             _shown(row.values(lambda run: 100 * run.recall), 2),
             "" if seconds is None else duration(seconds),
             _shown(row.values(lambda run: run.sentences_per_second), 1),
-            _shown(row.values(lambda run: run.beside.predict_sentences_per_second), 1),
+            _shown(row.values(lambda run: run.measured.predict_sentences_per_second), 1),
             _shown(row.values(_megabytes), 0),
             f"{len(row.runs)}/{len(self.table.seeds)}",
         )
@@ -116,25 +115,25 @@ class TableSheet(Tabular):
     def _settings(self, own: RecipeList) -> Table:
         rows = self.table.rows[own.name]
         return Table(
-            title=f"What the rows of {own.name} change",
+            title=f"Settings of the rows of {own.name}",
             columns=("", "settings"),
             rows=tuple((row.entry.name, ", ".join(row.entry.set)) for row in rows),
         )
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Of nothing: nothing."""
+    """The mean; None without values."""
     return statistics.fmean(values) if values else None
 
 
 def deviation(values: Sequence[float]) -> float | None:
-    """The standard deviation of what the values are a sample of; of one value, nobody knows it."""
+    """The sample standard deviation; None for fewer than two values."""
     return statistics.stdev(values) if len(values) > 1 else None
 
 
 def _shown(values: Sequence[float], digits: int) -> str:
-    middle = mean(values)
-    return "" if middle is None else f"{middle:,.{digits}f}"
+    value = mean(values)
+    return "" if value is None else f"{value:,.{digits}f}"
 
 
 def _with_deviation(values: Sequence[float]) -> str:
@@ -142,16 +141,16 @@ def _with_deviation(values: Sequence[float]) -> str:
     return _shown(values, 2) + ("" if spread is None else f"±{spread:.2f}")
 
 
-def _f1(run: Trained) -> float:
+def _f1(run: RunResult) -> float:
     return run.f1
 
 
-def _percent_f1(run: Trained) -> float:
+def _percent_f1(run: RunResult) -> float:
     return 100 * run.f1
 
 
-def _megabytes(run: Trained) -> float | None:
-    size = run.beside.peak_memory_bytes
+def _megabytes(run: RunResult) -> float | None:
+    size = run.measured.peak_memory_bytes
     return None if size is None else size / 1e6
 
 
@@ -160,20 +159,20 @@ def _plain_split(split: Split) -> dict[str, Any]:
 
 
 def _plain_row(row: Row) -> dict[str, Any]:
-    of: dict[str, Callable[[Trained], float | None]] = {
+    of: dict[str, Callable[[RunResult], float | None]] = {
         "f1": _f1,
         "precision": lambda run: run.precision,
         "recall": lambda run: run.recall,
         "seconds": lambda run: run.seconds,
         "sentences_per_second": lambda run: run.sentences_per_second,
-        "predict_sentences_per_second": lambda run: run.beside.predict_sentences_per_second,
-        "peak_memory_bytes": lambda run: run.beside.peak_memory_bytes,
+        "predict_sentences_per_second": lambda run: run.measured.predict_sentences_per_second,
+        "peak_memory_bytes": lambda run: run.measured.peak_memory_bytes,
     }
     return {
         "name": row.entry.name,
         "set": list(row.entry.set),
         "mean": {name: mean(row.values(get)) for name, get in of.items()},
         "deviation": {name: deviation(row.values(get)) for name, get in of.items()},
-        "runs": [{**asdict(run), "beside": run.beside.model_dump()} for run in row.runs],
+        "runs": [{**asdict(run), "measured": run.measured.model_dump()} for run in row.runs],
         "failed": {str(seed): why for seed, why in row.failed.items()},
     }
