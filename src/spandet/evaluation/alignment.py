@@ -1,4 +1,4 @@
-"""Which documents belong together, read in lockstep."""
+"""Pairs the documents of several streams by id or by order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ Row: TypeAlias = tuple[Document, ...]
 
 
 def aligned(streams: Mapping[str, Iterable[Document]]) -> Iterator[Row]:
-    """Pair the documents of named streams: by id if every stream has ids, else by order.
+    """Pair the documents of named streams: by id if every stream has ids, otherwise by order.
 
-    Streams in the same order are read in constant memory; a document whose partners come later
-    waits for them.
+    Streams in the same order are read in constant memory; otherwise documents are kept in memory
+    until their counterparts have been read.
 
     Raises:
-        MismatchError: a document is missing in a stream or comes twice, or ids come and go.
+        MismatchError: a document is missing in a stream or occurs twice, or only some documents
+            have ids.
     """
     names = tuple(streams)
     has_ids: tuple[bool, ...] | None = None
@@ -28,20 +29,20 @@ def aligned(streams: Mapping[str, Iterable[Document]]) -> Iterator[Row]:
     for number, row in enumerate(zip_longest(*streams.values()), 1):
         if has_ids is None:
             has_ids = tuple(document is None or document.id is not None for document in row)
-        if all(has_ids) and not waiting and _is_whole(row):
+        if all(has_ids) and not waiting and _is_complete(row):
             yield row
             continue
         _check_ids(number, names, row, has_ids)
         if all(has_ids):
-            yield from _partners(names, row, waiting)
+            yield from _completed_rows(names, row, waiting)
         else:
-            yield _complete(number, names, row)
+            yield _row_by_order(number, names, row)
     if waiting:
-        _refuse_lonely(names, waiting)
+        _refuse_unpaired(names, waiting)
 
 
-def _is_whole(row: tuple[Document | None, ...]) -> TypeGuard[Row]:
-    """Has every stream a document here, all with the same id?"""
+def _is_complete(row: tuple[Document | None, ...]) -> TypeGuard[Row]:
+    """Whether every stream has a document here, all with the same id."""
     first = row[0]
     if first is None or first.id is None:
         return False
@@ -61,20 +62,20 @@ def _check_ids(
             )
 
 
-def _partners(
+def _completed_rows(
     names: tuple[str, ...],
     row: tuple[Document | None, ...],
     waiting: dict[str, dict[str, Document]],
 ) -> Iterator[Row]:
-    """The rows that these documents complete; what still lacks a partner goes to `waiting`."""
+    """The rows that these documents complete; incomplete rows are kept in `waiting`."""
     for name, document in zip(names, row, strict=True):
         if document is None or document.id is None:
             continue
         found = waiting.setdefault(document.id, {})
         if name in found:
             raise MismatchError(
-                f"{name}: the id {document.id!r} comes twice before its partner; "
-                f"expected every id once, or the same order everywhere"
+                f"{name}: the id {document.id!r} occurs twice before its "
+                f"counterpart; expected every id once, or the same order in all files"
             )
         found[name] = document
         if len(found) == len(names):
@@ -82,7 +83,7 @@ def _partners(
             yield tuple(found[each] for each in names)
 
 
-def _complete(number: int, names: tuple[str, ...], row: tuple[Document | None, ...]) -> Row:
+def _row_by_order(number: int, names: tuple[str, ...], row: tuple[Document | None, ...]) -> Row:
     documents = tuple(document for document in row if document is not None)
     if len(documents) < len(row):
         has = next(name for name, document in zip(names, row, strict=True) if document is not None)
@@ -90,15 +91,15 @@ def _complete(number: int, names: tuple[str, ...], row: tuple[Document | None, .
         which = number if documents[0].id is None else f"{number} ({documents[0].id!r})"
         raise MismatchError(
             f"document {which} is in {has} but not in {lacks}, which ends after {number - 1} "
-            f"documents (paired by order, because not every side has ids)"
+            f"documents (paired by order, because not all files have ids)"
         )
     return documents
 
 
-def _refuse_lonely(names: tuple[str, ...], waiting: dict[str, dict[str, Document]]) -> NoReturn:
-    lonely, found = next(iter(waiting.items()))
-    lacks = next(name for name in names if name not in found)
-    more = f" (and {len(waiting) - 1} more without a partner)" if len(waiting) > 1 else ""
+def _refuse_unpaired(names: tuple[str, ...], waiting: dict[str, dict[str, Document]]) -> NoReturn:
+    name, found = next(iter(waiting.items()))
+    lacks = next(each for each in names if each not in found)
+    more = f" (and {len(waiting) - 1} more without a counterpart)" if len(waiting) > 1 else ""
     raise MismatchError(
-        f"document {lonely!r} is in {' and '.join(sorted(found))} but not in {lacks}{more}"
+        f"document {name!r} is in {' and '.join(sorted(found))} but not in {lacks}{more}"
     )

@@ -1,8 +1,7 @@
-"""How sure a score is: what it would be on other draws of as many documents.
+"""Confidence intervals of scores by bootstrap resampling of documents.
 
 A resample draws documents with replacement. Documents with the same counts are interchangeable, so
-that one multinomial draw over the distinct counts is a whole resample, however many documents
-there are.
+one multinomial draw over the distinct counts is a complete resample.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ if TYPE_CHECKING:
 
 CountsT = TypeVar("CountsT", bound=tuple[int, ...])
 
-_CELLS = 4_000_000  # numbers drawn at once, which bounds memory
+_CELLS = 4_000_000  # numbers drawn at once, to limit memory
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The middle 95 % of what resampling gave."""
+    """A 95 % interval: the 2.5th and the 97.5th percentile of the resamples."""
 
     low: float
     high: float
 
     def to_json(self) -> list[float]:
-        """Low, then high."""
+        """The list [low, high]."""
         return [self.low, self.high]
 
 
 def check_resamples(resamples: int) -> None:
-    """Refuse a number of resamples that cannot be drawn, before anything is read.
+    """Check the number of resamples before any document is read.
 
     Raises:
         UsageError: it is negative.
@@ -64,20 +63,20 @@ def intervals(
 def resampled(counts: Mapping[CountsT, int], *, resamples: int, seed: int) -> Floats:
     """The summed counts of each resample, one row per resample.
 
-    `counts` says how many documents have the counts of its key.
+    `counts` maps the counts of a document to the number of documents with these counts.
     """
-    import numpy as np  # noqa: PLC0415 (a tenth of a second that only intervals need)
+    import numpy as np  # noqa: PLC0415 (takes 0.1 s, and only intervals need it)
 
-    distinct = sorted(counts)  # so that the order of the documents changes nothing
+    distinct = sorted(counts)  # so that the order of the documents does not matter
     rows = np.array(distinct, dtype=np.float64)
     weights = np.array([counts[row] for row in distinct], dtype=np.float64)
     number = int(weights.sum())
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
     step = max(1, _CELLS // len(distinct))
     for start in range(0, resamples, step):
         size = min(step, resamples - start)
-        draws = generator.multinomial(number, weights / number, size=size)
+        draws = rng.multinomial(number, weights / number, size=size)
         sums[start : start + size] = draws @ rows
     return sums
 
@@ -88,7 +87,7 @@ def f1_of(correct: Floats, predicted: Floats, gold: Floats) -> Floats:
 
 
 def middle(values: Floats) -> Interval:
-    """The 2.5th and the 97.5th percentile."""
+    """The interval from the 2.5th to the 97.5th percentile."""
     import numpy as np  # noqa: PLC0415
 
     low, high = np.percentile(values, (2.5, 97.5))

@@ -1,4 +1,4 @@
-"""Is one system better than another on the same documents?"""
+"""Comparison of two systems on the same documents by a paired bootstrap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spandet.text import Document
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What a paired bootstrap of the difference in F1 gave."""
+    """The paired bootstrap of the difference in F1."""
 
     interval: Interval
     p_value: float
@@ -35,7 +35,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Comparison(Tabular):
-    """Two systems on the same gold; `delta` is B's F1 minus A's."""
+    """The scores of two systems, and whether they differ."""
 
     documents: int
     a: Score
@@ -51,13 +51,13 @@ class Comparison(Tabular):
 
     @property
     def title(self) -> str:
-        """The difference and how sure it is."""
+        """The difference and its p-value."""
         if self.draws is None:
             return f"B − A: {100 * self.delta:+.2f} F1"
         return f"B − A: {100 * self.delta:+.2f} F1, p = {self.draws.p_value:.4f}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what needs resampling is null without it."""
+        """A JSON object; values that need resampling are null without it."""
         draws = self.draws
         return {
             "documents": self.documents,
@@ -71,7 +71,7 @@ class Comparison(Tabular):
         }
 
     def tables(self) -> Iterator[Table]:
-        """The two systems side by side."""
+        """One table with a row per system."""
         notes = [f"{self.documents:,} documents."]
         if self.draws:
             interval = self.draws.interval
@@ -94,7 +94,7 @@ def compare(
     """Compare two predictions of the same gold by a paired bootstrap of their micro F1.
 
     Raises:
-        MismatchError: documents do not belong together, or their texts differ.
+        MismatchError: documents cannot be paired, or their texts differ.
     """
     check_resamples(resamples)
     counts: Counter[tuple[int, ...]] = Counter()
@@ -123,6 +123,6 @@ def _draws(counts: Counter[tuple[int, ...]], resamples: int, seed: int) -> Draws
     differences = f1_of(*sums[3:]) - f1_of(*sums[:3])
     wins_a, wins_b = int((differences < 0).sum()), int((differences > 0).sum())
     ties = resamples - wins_a - wins_b
-    # Two-sided: twice the smaller tail, ties in both; plus one, because a p-value is never 0.
+    # Two-sided: twice the smaller tail, ties count for both; plus one, so that p is never 0.
     tail = (min(wins_a, wins_b) + ties + 1) / (resamples + 1)
     return Draws(middle(differences), min(1.0, 2 * tail), wins_a, wins_b, ties)

@@ -1,4 +1,4 @@
-"""What is in a corpus."""
+"""Statistics of a corpus: counts of sentences, words and entities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spandet.evaluation.items import Item, Side, Words, items_of, pieces_of
+from spandet.evaluation.items import Item, Side, Words, fragments_of, items_of
 from spandet.evaluation.scores import share
 from spandet.evaluation.structure import count_crossing_pairs
 from spandet.evaluation.tally import LENGTH_GROUPS, PlainShape, Shape, length_group, shapes
@@ -17,7 +17,7 @@ from spandet.text import Document
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """The entity with the most words; the first of several."""
+    """The longest entity in words; the first of several."""
 
     words: int
     label: str
@@ -28,7 +28,7 @@ class Longest:
         return f"{self.words} words, {self.label}, in {self.document}: {self.text}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """A JSON object."""
         return {
             "words": self.words,
             "label": self.label,
@@ -39,7 +39,7 @@ class Longest:
 
 @dataclass(frozen=True)
 class Statistics(Tabular):
-    """Counts of a corpus. Entities are counted as they are annotated, duplicates included."""
+    """Counts of a corpus; duplicate entities are included."""
 
     documents: int
     sentences: int
@@ -52,15 +52,15 @@ class Statistics(Tabular):
     exact_lengths: Mapping[int, int]
     crossing_pairs: int
     duplicates: int
-    """Entities that repeat the pieces and the label of another one."""
+    """Entities with the same fragments and label as an earlier one."""
     same_span_pairs: int
-    """Pairs of entities with the same pieces and different labels."""
+    """Pairs of entities with the same fragments and different labels."""
     discontinuous: int
     longest: Longest | None
 
     @property
     def nested_share(self) -> float:
-        """The share of entities that contain another one or are contained."""
+        """The share of entities that contain another entity or are contained in one."""
         return share(self.nested, self.entities)
 
     @property
@@ -72,7 +72,7 @@ class Statistics(Tabular):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; histograms by their value in words."""
+        """A JSON object; keys of histograms are strings."""
         return {
             "documents": self.documents,
             "sentences": self.sentences,
@@ -92,7 +92,7 @@ class Statistics(Tabular):
         }
 
     def tables(self) -> Iterator[Table]:
-        """Labels, structure and lengths; the page has the exact lengths, too."""
+        """Labels, structure and lengths; exact lengths in HTML only."""
         yield self._histogram("Labels", self.labels)
         yield self._structure()
         yield self._histogram("Depth", {f"depth {n}": count for n, count in self.depths.items()})
@@ -129,7 +129,7 @@ class Statistics(Tabular):
 
 
 def describe(documents: Iterable[Document]) -> Statistics:
-    """Count what is in a corpus, reading it once."""
+    """Compute the statistics of a corpus in one pass."""
     count = _Count()
     for document in documents:
         count.add(document)
@@ -171,11 +171,11 @@ class _Count:
                 item for item, shape in zip(side.ordered, own, strict=True) if shape[2] == length
             )
             name = str(self.documents) if document.id is None else document.id
-            text = " … ".join(document.text[start:end] for start, end in pieces_of(item))
+            text = " … ".join(document.text[start:end] for start, end in fragments_of(item))
             self.longest = Longest(length, item[3], name, text)
 
     def result(self) -> Statistics:
-        """What was counted so far."""
+        """The statistics of the documents so far."""
         labels: Counter[str] = Counter()
         depths: Counter[int] = Counter()
         lengths: Counter[int] = Counter()

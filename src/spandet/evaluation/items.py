@@ -1,9 +1,9 @@
-"""Entities as plain tuples, which is what gets compared and counted."""
+"""Entities as plain tuples, which are compared and counted."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress, repeat
 from operator import add, sub
 from typing import TypeAlias, cast
@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 from spandet.text import CharSpan, Document, Entity, Sentence
 
 Item: TypeAlias = tuple[int, int, tuple[int, ...], str]
-"""Start, end, borders of the gaps (empty for an ordinary entity), label. Tuples, because a million
+"""Start, end, borders of the gaps (empty for a contiguous entity), label. Tuples, because millions
 of them are hashed and sorted."""
 ItemSpan: TypeAlias = tuple[int, int, tuple[int, ...]]
 """An item without its label."""
@@ -20,7 +20,7 @@ Envelope: TypeAlias = tuple[int, int]
 
 
 def items_of(document: Document) -> list[Item]:
-    """The entities of a document in its own characters, duplicates included."""
+    """The entities of a document by character offsets, duplicates included."""
     return [
         (
             (span := entity.span).start,
@@ -33,19 +33,19 @@ def items_of(document: Document) -> list[Item]:
 
 
 def _gaps(entity: Entity[CharSpan]) -> tuple[int, ...]:
-    borders = [border for piece in entity.fragments for border in (piece.start, piece.end)]
+    borders = [border for part in entity.fragments for border in (part.start, part.end)]
     return tuple(borders[1:-1])
 
 
-def pieces_of(item: Item) -> list[tuple[int, int]]:
-    """The parts of an item from left to right."""
+def fragments_of(item: Item) -> list[tuple[int, int]]:
+    """Start and end of each fragment of an item, from left to right."""
     start, end, gaps, _ = item
     borders = (start, *gaps, end)
     return list(zip(borders[::2], borders[1::2], strict=True))
 
 
 class Visible:
-    """Counts the visible characters of a text, those that are not white space."""
+    """Offsets of a text in visible characters, that is, without white space."""
 
     __slots__ = ("_spaces",)
 
@@ -53,33 +53,28 @@ class Visible:
         self._spaces = list(compress(range(len(text)), map(str.isspace, text)))
 
     def before(self, offset: int) -> int:
-        """How many of them stand before an offset."""
+        """The number of visible characters before an offset."""
         return offset - bisect_left(self._spaces, offset)
 
     def before_each(self, offsets: Sequence[int]) -> tuple[int, ...]:
-        """The same for many offsets at once, which is faster."""
+        """The same for many offsets at once, for speed."""
         return tuple(map(sub, offsets, map(bisect_left, repeat(self._spaces), offsets)))
 
-    def squeezed(self, items: Iterable[Item]) -> set[Item]:
-        """Items counted in visible characters; a gap of white space only is no gap any more."""
+    def visible_items(self, items: Iterable[Item]) -> set[Item]:
+        """Items by visible characters; gaps of white space only disappear."""
         return {
-            (self.before(start), self.before(end), self._squeezed_gaps(gaps) if gaps else (), label)
+            (self.before(start), self.before(end), self._visible_gaps(gaps) if gaps else (), label)
             for start, end, gaps, label in items
         }
 
-    def _squeezed_gaps(self, gaps: tuple[int, ...]) -> tuple[int, ...]:
+    def _visible_gaps(self, gaps: tuple[int, ...]) -> tuple[int, ...]:
         borders = self.before_each(gaps)
         pairs = zip(borders[::2], borders[1::2], strict=True)
         return tuple(chain.from_iterable(pair for pair in pairs if pair[0] < pair[1]))
 
 
-def without_space(text: str) -> Callable[[int], int]:
-    """A function from an offset in the text to the number of its visible characters before it."""
-    return Visible(text).before
-
-
 class Words:
-    """Where the words of a document stand; a word's index counts through all its sentences."""
+    """Start and end offsets of all words of a document, over all its sentences."""
 
     __slots__ = ("ends", "starts")
 
@@ -103,11 +98,11 @@ def _columns(items: list[Item]) -> _Columns:
 
 
 class Side:
-    """The items of one side of one document in columns, sorted, each with the words it touches.
+    """The sorted items of one side (gold or predicted) of a document, with their words.
 
-    An item touches the words that share a character with it: `firsts[i]` to before `afters[i]`,
-    no word at all where the two are equal. Columns, because zipping and mapping lists is several
-    times faster than a loop over objects.
+    An item touches the words that share a character with it: `firsts[i]` <= word < `afters[i]`,
+    which may be none. Stored as columns, because zip and map over lists are several times faster
+    than a loop over objects.
     """
 
     __slots__ = ("_words", "afters", "envelopes", "firsts", "gaps", "labels", "ordered", "spans")
@@ -124,7 +119,7 @@ class Side:
         self.afters = [bisect_left(word_starts, end) for end in ends]
 
     def lengths(self) -> list[int]:
-        """How many words each item touches outside its gaps; at least one."""
+        """The number of words that each item touches, gaps excluded; at least 1."""
         lengths = list(map(sub, self.afters, self.firsts))
         if any(self.gaps):
             lengths = [
@@ -135,10 +130,10 @@ class Side:
 
     def _length_without_gaps(self, item: Item) -> int:
         number = last = 0
-        for start, end in pieces_of(item):
+        for start, end in fragments_of(item):
             first = bisect_right(self._words.ends, start)
             after = bisect_left(self._words.starts, end)
-            # Two pieces of one word touch it once.
+            # Two fragments in the same word touch it once.
             number += max(0, after - max(first, last))
             last = max(last, after)
         return number

@@ -1,57 +1,62 @@
-"""A gold document and its prediction on common ground: the same text, the same unit."""
+"""A gold document and its prediction as comparable sets of items.
+
+Where the texts differ in white space, offsets count visible characters.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spandet.errors import MismatchError
-from spandet.evaluation.items import Item, Visible, Words, items_of, pieces_of
-from spandet.text import Document
+from spandet.evaluation.items import Item, Visible, Words, fragments_of, items_of
+from spandet.text import CharSpan, Document, Entity
 
-_AROUND = 12
+_EXCERPT = 12
 
 
-# Not frozen: that costs a microsecond for each of a million documents.
+# Not frozen, because that costs a microsecond per document.
 @dataclass(eq=False, slots=True)
 class Pair:
-    """What one document should have and has, as sets of comparable items."""
+    """The gold and the predicted items of one document."""
 
     document: Document
-    """The gold document: its words are the ones that lengths are counted in."""
+    """The gold document; lengths are counted in its words."""
     number: int
     gold: set[Item]
     predicted: set[Item]
     visible: Visible | None = field(default=None, repr=False)
-    """Where white space differs, items count visible characters: those of the gold text."""
+    """Set where the texts differ in white space: items then count visible characters."""
     _words: Words | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
-        """What to call the document: its id, or its number in the stream."""
+        """The id of the document, or its number in the stream."""
         return str(self.number) if self.document.id is None else self.document.id
 
     @property
     def words(self) -> Words:
-        """Gold's words, in the unit of the items; made when first needed."""
+        """The words of the gold document, in the unit of the items; computed on first use."""
         if self._words is None:
             self._words = Words(self.document.sentences, self.visible)
         return self._words
 
     def text_of(self, item: Item) -> str:
-        """The item as it stands in the gold text; a gap is shown as " … "."""
+        """The text of an item in the gold document; gaps are shown as " … "."""
         text = self.document.text
-        pieces = pieces_of(item)
+        fragments = fragments_of(item)
         if self.visible is not None:
             places = [place for place, character in enumerate(text) if not character.isspace()]
-            pieces = [(places[start], places[end - 1] + 1) for start, end in pieces if start < end]
-        return " … ".join(text[start:end] for start, end in pieces)
+            fragments = [
+                (places[start], places[end - 1] + 1) for start, end in fragments if start < end
+            ]
+        return " … ".join(text[start:end] for start, end in fragments)
 
 
 def pair(gold: Document, predicted: Document, number: int, side: str = "predicted") -> Pair:
-    """Put a document and its prediction on common ground.
+    """Convert a document and its prediction to comparable items.
 
     Equal texts are compared by their own characters. Texts that differ in white space only are
-    compared by visible characters. `side` is what an error calls the prediction.
+    compared by visible characters. `side` names the prediction in error messages.
 
     Raises:
         MismatchError: the texts differ in more than white space.
@@ -64,10 +69,34 @@ def pair(gold: Document, predicted: Document, number: int, side: str = "predicte
     return Pair(
         gold,
         number,
-        visible.squeezed(items_of(gold)),
-        Visible(predicted.text).squeezed(items_of(predicted)),
+        visible.visible_items(items_of(gold)),
+        Visible(predicted.text).visible_items(items_of(predicted)),
         visible,
     )
+
+
+def projected(predicted: Document, *, onto: Document, number: int) -> Document:
+    """The prediction with its entities at the corresponding offsets of `onto`'s text.
+
+    Raises:
+        MismatchError: the texts differ in more than white space.
+    """
+    pair(onto, predicted, number)  # checks the texts
+    if onto.text == predicted.text:
+        return replace(onto, entities=predicted.entities)
+    visible = Visible(predicted.text)
+    places = [place for place, character in enumerate(onto.text) if not character.isspace()]
+
+    def shifted(span: CharSpan) -> CharSpan | None:
+        first, end = visible.before(span.start), visible.before(span.end)
+        return CharSpan(places[first], places[end - 1] + 1) if first < end else None
+
+    entities = []
+    for entity in predicted.entities:
+        fragments = [span for span in map(shifted, entity.pieces) if span is not None]
+        if fragments:  # an entity of white space only has no counterpart
+            entities.append(Entity.from_fragments(fragments, entity.label, entity.score))
+    return replace(onto, entities=tuple(entities))
 
 
 def _difference(gold: Document, predicted: Document, number: int, side: str) -> str:
@@ -88,8 +117,8 @@ def _difference(gold: Document, predicted: Document, number: int, side: str) -> 
 
 def _excerpt(text: str, places: list[int], same: int) -> str:
     if same >= len(places):
-        return f"its end after {text[-_AROUND:]!r}"
+        return f"its end after {text[-_EXCERPT:]!r}"
     place = places[same]
-    start, end = max(0, place - _AROUND), place + _AROUND
+    start, end = max(0, place - _EXCERPT), place + _EXCERPT
     before, after = "…" if start else "", "…" if end < len(text) else ""
     return f"{before}{text[start:end]!r}{after}"

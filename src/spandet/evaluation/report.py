@@ -1,4 +1,4 @@
-"""Exact scoring of predictions. docs/evaluation.md defines every number."""
+"""Exact scoring of predictions; docs/evaluation.md defines every figure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from spandet.evaluation.alignment import aligned
 from spandet.evaluation.bootstrap import Interval, check_resamples, intervals
-from spandet.evaluation.census import Errors, Mention
+from spandet.evaluation.errors import Errors, Mention
 from spandet.evaluation.pairs import pair
 from spandet.evaluation.scores import Score, macro, score, score_table, share
 from spandet.evaluation.tally import LENGTH_GROUPS, Tally, length_group, total
 from spandet.rendering.tables import Table, Tabular, percent
 from spandet.text import Document
 
-_CONFUSIONS = 12  # shown as text; the page and JSON have all
+_CONFUSIONS = 12  # in the terminal and in Markdown; HTML and JSON have all
 
 
 @dataclass(frozen=True)
 class Report(Tabular):
-    """All that `evaluate` found out."""
+    """The result of `evaluate`."""
 
     documents: int
     sentences: int
@@ -41,14 +41,14 @@ class Report(Tabular):
 
     @property
     def title(self) -> str:
-        """The one line that everybody reads."""
+        """Micro F1, precision and recall."""
         return (
             f"F1 {percent(self.micro.f1)} · precision {percent(self.micro.precision)} · "
             f"recall {percent(self.micro.recall)}"
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; every score has precision, recall, f1, support and its counts."""
+        """A JSON object; every score has precision, recall, f1, support and its counts."""
         return {
             "documents": self.documents,
             "sentences": self.sentences,
@@ -70,7 +70,7 @@ class Report(Tabular):
         }
 
     def tables(self) -> Iterator[Table]:
-        """Overall, labels, structure, length, errors; the page has details and examples besides."""
+        """Overall, labels, structure, length, errors; HTML has details and examples in addition."""
         yield self._overall()
         yield score_table("Labels", self.labels.items())
         depths = [(f"depth {depth}", one) for depth, one in self.depths.items()]
@@ -105,11 +105,15 @@ class Report(Tabular):
         return score_table("Overall", rows, note=" ".join(notes))
 
     def _causes(self) -> Table:
-        wrong, lost = self.errors.false_positives, self.errors.false_negatives
-        sums = sum(wrong.values()), sum(lost.values())
-        names = dict.fromkeys((*wrong, *lost))
+        wrong, missed = self.errors.false_positives, self.errors.false_negatives
+        sums = sum(wrong.values()), sum(missed.values())
+        names = dict.fromkeys((*wrong, *missed))
         rows = [
-            (cause, *_part(wrong.get(cause), sums[0]), *_part(lost.get(cause), sums[1]))
+            (
+                cause,
+                *_count_and_share(wrong.get(cause), sums[0]),
+                *_count_and_share(missed.get(cause), sums[1]),
+            )
             for cause in names
         ]
         return Table(
@@ -124,7 +128,7 @@ class Report(Tabular):
         return Table(
             title="Right span, wrong label",
             columns=("gold", "predicted", "count"),
-            rows=tuple((gold, said, number) for (gold, said), number in pairs[:_CONFUSIONS]),
+            rows=tuple((gold, found, number) for (gold, found), number in pairs[:_CONFUSIONS]),
             note=f"{left_out} rarer pairs are not shown." if left_out > 0 else "",
             only="text",
         )
@@ -136,7 +140,7 @@ class Report(Tabular):
             title="Label confusion: gold down, predicted across",
             columns=("", *labels),
             rows=tuple(
-                (gold, *(confusion.get((gold, said)) for said in labels)) for gold in labels
+                (gold, *(confusion.get((gold, found)) for found in labels)) for gold in labels
             ),
             note="Right spans with a wrong label; correct labels are not counted.",
             only="html",
@@ -150,8 +154,8 @@ class Report(Tabular):
                 (
                     f"{one.kind}: {one.cause}",
                     one.document,
-                    _mentioned(one.gold),
-                    _mentioned(one.predicted),
+                    _mention_text(one.gold),
+                    _mention_text(one.predicted),
                 )
                 for one in self.errors.examples
             ),
@@ -162,13 +166,13 @@ class Report(Tabular):
 def evaluate(
     gold: Iterable[Document], predicted: Iterable[Document], *, resamples: int = 1000, seed: int = 0
 ) -> Report:
-    """Score predictions against gold by exact sets of (document, pieces, label).
+    """Score predictions against gold by exact sets of (document, fragments, label).
 
-    Both are read once and in lockstep. Documents belong together by id, or by order where a side
-    has no ids; texts may differ in white space. `resamples` draws documents for the intervals.
+    Both are read once, in parallel. Documents are paired by id, or by order where a side has no
+    ids; texts may differ in white space. `resamples` is the number of resamples for the intervals.
 
     Raises:
-        MismatchError: documents do not belong together, or their texts differ.
+        MismatchError: documents cannot be paired, or their texts differ.
     """
     check_resamples(resamples)
     tally = Tally()
@@ -198,7 +202,7 @@ def _report(tally: Tally, resamples: int, seed: int) -> Report:
         depths=dict(sorted(depths.items())),
         lengths={group: lengths.get(group, nothing) for group in LENGTH_GROUPS},
         exact_lengths=dict(sorted(exact_lengths.items())),
-        errors=tally.census.result(),
+        errors=tally.errors.result(),
         intervals=intervals(tally.micro, resamples=resamples, seed=seed),
         resamples=resamples,
     )
@@ -208,9 +212,9 @@ def _plain(scores: Mapping[Any, Score]) -> dict[str, Any]:
     return {str(name): one.to_json() for name, one in scores.items()}
 
 
-def _part(number: int | None, whole: int) -> tuple[int | None, float | None]:
-    return (None, None) if number is None else (number, share(number, whole))
+def _count_and_share(number: int | None, total: int) -> tuple[int | None, float | None]:
+    return (None, None) if number is None else (number, share(number, total))
 
 
-def _mentioned(mention: Mention | None) -> str:
+def _mention_text(mention: Mention | None) -> str:
     return "–" if mention is None else f"{mention.text}  ({mention.label})"

@@ -23,17 +23,17 @@ class Score:
     """Predicted entities that gold has: the numerator of precision."""
     predicted: int
     found: int
-    """Gold entities that were predicted: the numerator of recall. It differs from `correct` only
-    where each side is grouped by its own structure (nested, flat, depths)."""
+    """Gold entities that were predicted: the numerator of recall. Differs from `correct` only where
+    each side is grouped by its own structure (nested, flat, depths)."""
     gold: int
 
     @property
     def support(self) -> int:
-        """How many gold entities the score is about."""
+        """The number of gold entities."""
         return self.gold
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers."""
+        """A JSON object."""
         return {
             "precision": self.precision,
             "recall": self.recall,
@@ -47,12 +47,12 @@ class Score:
 
 
 def share(part: float, whole: float) -> float:
-    """Part of whole, 0.0 of nothing."""
+    """The quotient, or 0.0 if `whole` is 0."""
     return part / whole if whole else 0.0
 
 
 def score(*, correct: int, predicted: int, gold: int, found: int | None = None) -> Score:
-    """The score of some counts; `found` is `correct` unless the sides are grouped differently."""
+    """The score for some counts; `found` defaults to `correct`."""
     found = correct if found is None else found
     precision, recall = share(correct, predicted), share(found, gold)
     f1 = share(2 * precision * recall, precision + recall)
@@ -60,9 +60,9 @@ def score(*, correct: int, predicted: int, gold: int, found: int | None = None) 
 
 
 def macro(scores: Collection[Score]) -> Score:
-    """The plain mean of precision, recall and F1 over the scores; the counts are their sums."""
+    """The unweighted mean of precision, recall and F1; the counts are summed."""
     number = len(scores)
-    # fsum is exact, so that the order of the labels does not show in the last digit.
+    # fsum is exact, so that the order of the labels does not change the last digit.
     return Score(
         precision=share(fsum(one.precision for one in scores), number),
         recall=share(fsum(one.recall for one in scores), number),

@@ -1,7 +1,4 @@
-"""How the entities of one side lie in one another. All of it is geometry on envelopes.
-
-Everything runs in n log n: documents with many thousand entities exist.
-"""
+"""Nesting and crossing of entities, computed on their envelopes in O(n log n)."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from operator import itemgetter
 
 from spandet.evaluation.items import Envelope
 
-_FEW = 100  # pairs of which looking at each is faster than two sweeps
+_FEW = 100  # up to so many pairs, checking each is faster than two sweeps
 
 
 def nested_depths(ordered: Sequence[Envelope]) -> dict[Envelope, int]:
-    """The depth of each envelope that contains another one or is contained; the rest is flat.
+    """The depth of each envelope that contains another one or is contained; others are omitted.
 
-    `ordered` is sorted, so that overlapping envelopes stand in a run. Most runs are a single one.
+    `ordered` is sorted, so that overlapping envelopes form runs; most runs have one element.
     """
     found: dict[Envelope, int] = {}
     first = reach = 0
@@ -36,16 +33,16 @@ def nested_depths(ordered: Sequence[Envelope]) -> dict[Envelope, int]:
 
 
 def _add_run(run: Sequence[Envelope], found: dict[Envelope, int]) -> None:
-    """Add the depths of the nested ones among envelopes that overlap."""
-    # Outer before inner: whatever contains an envelope comes before it, whatever it contains after.
+    """Add the depths of the nested envelopes of a run."""
+    # Outer before inner: an envelope comes after those that contain it and before those inside.
     ordered = sorted({(start, -end) for start, end in run})
-    levels: list[int] = []  # minus the furthest end seen at each depth, so that it is ascending
+    levels: list[int] = []  # minus the largest end seen at each depth; ascending
     depths = []
     for _, minus_end in ordered:
         depth = bisect_right(levels, minus_end)
         levels[depth : depth + 1] = (minus_end,)
         depths.append(depth + 1)
-    nearest = float("-inf")  # minus the nearest end of all that starts later
+    nearest = float("-inf")  # minus the smallest end of all envelopes that start later
     for (start, minus_end), depth in zip(reversed(ordered), reversed(depths), strict=True):
         if depth > 1 or nearest >= minus_end:
             found[start, -minus_end] = depth
@@ -53,12 +50,12 @@ def _add_run(run: Sequence[Envelope], found: dict[Envelope, int]) -> None:
 
 
 def crosses(one: Envelope, other: Envelope) -> bool:
-    """Do they overlap without one containing the other?"""
+    """Whether two envelopes overlap and neither contains the other."""
     return one[0] < other[0] < one[1] < other[1] or other[0] < one[0] < other[1] < one[1]
 
 
 def crossing(envelopes: Collection[Envelope], others: Collection[Envelope]) -> set[Envelope]:
-    """Those of the envelopes that cross at least one of the others."""
+    """The envelopes that cross at least one of the others."""
     if len(envelopes) * len(others) <= _FEW:
         return {
             (start, end)
@@ -72,7 +69,7 @@ def crossing(envelopes: Collection[Envelope], others: Collection[Envelope]) -> s
 def sweep_for_crossing(
     envelopes: Collection[Envelope], others: Collection[Envelope]
 ) -> set[Envelope]:
-    """What `crossing` says, without looking at every pair."""
+    """The same as `crossing`, without checking every pair."""
     by_start = sorted(others)
     return _crossing_at_start(envelopes, by_start) | _crossing_at_end(envelopes, by_start)
 
@@ -80,7 +77,7 @@ def sweep_for_crossing(
 def _crossing_at_start(envelopes: Collection[Envelope], by_start: list[Envelope]) -> set[Envelope]:
     """Envelopes whose start lies inside another that ends inside them."""
     found = set()
-    ends: list[int] = []  # of the others around the current start: the nearest one decides
+    ends: list[int] = []  # of the others around the current start; the smallest decides
     seen = 0
     for start, end in sorted(envelopes):
         while seen < len(by_start) and by_start[seen][0] < start:
@@ -96,7 +93,7 @@ def _crossing_at_start(envelopes: Collection[Envelope], by_start: list[Envelope]
 def _crossing_at_end(envelopes: Collection[Envelope], by_start: list[Envelope]) -> set[Envelope]:
     """Envelopes whose end lies inside another that starts inside them."""
     found = set()
-    open_ones: list[Envelope] = []  # the last one has the latest start, and that one decides
+    open_ones: list[Envelope] = []  # the last one has the largest start, which decides
     seen = 0
     for start, end in sorted(envelopes, key=itemgetter(1)):
         while seen < len(by_start) and by_start[seen][0] < end:
@@ -110,9 +107,9 @@ def _crossing_at_end(envelopes: Collection[Envelope], by_start: list[Envelope]) 
 
 
 def count_crossing_pairs(envelopes: Iterable[Envelope]) -> int:
-    """How many pairs cross; an envelope that is given twice is in twice as many pairs."""
+    """The number of crossing pairs; duplicate envelopes are counted separately."""
     pairs = 0
-    ends: list[int] = []  # ascending, of what started before and is still open
+    ends: list[int] = []  # ascending, of the envelopes that started before and are still open
     for start, same_start in groupby(sorted(envelopes), key=itemgetter(0)):
         del ends[: bisect_right(ends, start)]
         starting = [end for _, end in same_start]

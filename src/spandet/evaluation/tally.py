@@ -1,4 +1,4 @@
-"""Counts over all documents, from which every score is derived."""
+"""Counts over all documents, from which all scores are computed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from spandet.evaluation.census import Census
+from spandet.evaluation.errors import ErrorCounter
 from spandet.evaluation.items import Item, ItemSpan, Side
 from spandet.evaluation.pairs import Pair
 from spandet.evaluation.scores import Score, score
@@ -26,37 +26,37 @@ def length_group(length: int) -> str:
 
 
 class Shape(NamedTuple):
-    """All that a score may group an entity by.
+    """The properties that entities are grouped by.
 
-    Many entities share a shape, so that counting shapes once serves every group.
+    Many entities have the same shape; shapes are counted once and then grouped.
     """
 
     label: str
     nested_depth: int
-    """Its depth if it contains another entity or is contained, else 0."""
+    """The depth if the entity contains another one or is contained, otherwise 0."""
     length: int
 
     @property
     def depth(self) -> int:
-        """1 for what nothing contains."""
+        """1 for entities that no other entity contains."""
         return self.nested_depth or 1
 
     @property
     def nested(self) -> bool:
-        """Does it contain another entity, or is it contained?"""
+        """Whether it contains another entity or is contained in one."""
         return self.nested_depth > 0
 
 
 PlainShape: TypeAlias = tuple[str, int, int]
-"""A shape as it is counted: plain tuples are made much faster, and they are many."""
+"""A shape as it is counted; plain tuples are much faster to create."""
 
 
 ComparedShape: TypeAlias = tuple[str, int, int, bool]
-"""A plain shape, and whether the other side has the entity, too."""
+"""A plain shape, and whether the other side has the same entity."""
 
 
 def shapes(side: Side) -> Iterator[PlainShape]:
-    """The shape of each item among the items of its side."""
+    """The shape of each item of a side."""
     return zip(side.labels, _depths(side), side.lengths(), strict=True)
 
 
@@ -76,14 +76,14 @@ class Tally:
         self.documents = 0
         self.sentences = 0
         self.agreed: Counter[PlainShape] = Counter()
-        """Of documents without errors, where both sides have the same shapes."""
+        """Shapes in documents without errors, where both sides are equal."""
         self.gold: Counter[ComparedShape] = Counter()
-        """Of the other documents."""
+        """Shapes in the other documents."""
         self.predicted: Counter[ComparedShape] = Counter()
         self.boundary: Counter[Triple] = Counter()
         self.labelling: Counter[Triple] = Counter()
         self.micro: Counter[Triple] = Counter()
-        self.census = Census()
+        self.errors = ErrorCounter()
 
     def add(self, pair: Pair) -> None:
         """Count one document."""
@@ -99,10 +99,10 @@ class Tally:
         self.gold.update(_compared_shapes(gold_side, correct))
         self.predicted.update(_compared_shapes(predicted_side, correct))
         self._add_spans(gold_side.spans, predicted_side.spans, len(correct))
-        self.census.add(pair, gold_side, predicted_side)
+        self.errors.add(pair, gold_side, predicted_side)
 
     def _add_agreement(self, pair: Pair) -> None:
-        """The short way for a document without errors: both sides count the same."""
+        """Count a document without errors, which is faster."""
         number = len(pair.gold)
         self.micro[number, number, number] += 1
         if number:
@@ -125,7 +125,7 @@ class Tally:
             self.labelling[correct, of_predicted, of_gold] += 1
 
     def scores(self, group: Callable[[Shape], GroupT]) -> dict[GroupT, Score]:
-        """One score per group; each side's entities are grouped by their own shape."""
+        """One score per group; the entities of each side are grouped by their own shape."""
         gold, found = self._grouped(self.gold, group)
         predicted, correct = self._grouped(self.predicted, group)
         return {
@@ -138,7 +138,7 @@ class Tally:
     def _grouped(
         self, counts: Counter[ComparedShape], group: Callable[[Shape], GroupT]
     ) -> tuple[Counter[GroupT], Counter[GroupT]]:
-        """How many there are in each group, and how many of them the other side has, too."""
+        """The number of entities per group, and how many of them the other side has as well."""
         everything: Counter[GroupT] = Counter()
         agreed: Counter[GroupT] = Counter()
         for values, number in self.agreed.items():

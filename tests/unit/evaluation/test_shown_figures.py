@@ -11,8 +11,8 @@ from rich.console import Console
 from spandet import generate
 from spandet.evaluation import compare, evaluate
 from spandet.evaluation.bootstrap import Interval
-from spandet.evaluation.census import Census
 from spandet.evaluation.comparison import Comparison, Draws
+from spandet.evaluation.errors import ErrorCounter
 from spandet.evaluation.scores import score
 from spandet.evaluation.tally import length_group
 from spandet.rendering.tables import Table
@@ -81,6 +81,6 @@ def test_what_is_drawn_unless_it_is_said() -> None:
 
 
 def test_the_most_frequent_confusion_is_first_and_equals_are_in_order() -> None:
-    census = Census()
-    census.confusion.update({("b", "a"): 2, ("a", "c"): 2, ("z", "y"): 5})
-    assert list(census.result().confusion) == [("z", "y"), ("a", "c"), ("b", "a")]
+    errors = ErrorCounter()
+    errors.confusion.update({("b", "a"): 2, ("a", "c"): 2, ("z", "y"): 5})
+    assert list(errors.result().confusion) == [("z", "y"), ("a", "c"), ("b", "a")]
