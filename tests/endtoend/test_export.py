@@ -20,7 +20,7 @@ from spandet import write
 from spandet.cli import app
 from spandet.errors import MissingExtraError, UsageError
 from spandet.inference.manifest import UNCHECKED, refresh_manifest
-from spandet.inference.onnx_parts import Manifest
+from spandet.inference.onnx_folder import Manifest
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.tracing import trace
 from spandet.onnx_export import ExportError, ExportOptions, export, folders, run
@@ -35,6 +35,8 @@ from support.small_models import (
 )
 
 ONE = "locate-and-label"
+VERSION_1_NET = ("items", "sequences.mirror", "sequences.take", "sequences.give")
+VERSION_1_HEAD = ("inside", "words", "left", "right", "whole")
 Reused = Callable[..., None]
 
 
@@ -73,6 +75,16 @@ def damaged(path: Path, scale: float = 0.9) -> None:
             smaller = (values * scale).astype(values.dtype)
             tensor.CopyFrom(numpy_helper.from_array(smaller, tensor.name))
     onnx.save(model, path)
+
+
+def rename_inputs(model: onnx.ModelProto, paths: tuple[str, ...]) -> None:
+    """Name the inputs of a graph by their numbers."""
+    new = {path: f"input_{number}" for number, path in enumerate(paths)}
+    for value in model.graph.input:
+        value.name = new[value.name]
+    for node in model.graph.node:
+        for place, name in enumerate(node.input):
+            node.input[place] = new.get(name, name)
 
 
 def plain(document: Document) -> list[tuple[object, str, Any]]:
@@ -194,8 +206,9 @@ def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (broken / "detector.filter.forward.onnx").unlink()
     with pytest.raises(UsageError, match=r"filter\.forward\.onnx cannot be run"):
         Recognizer.from_pretrained(broken)
-    (broken / "onnx.json").write_text('{"parts": {"detector.elsewhere.forward": []}}')
-    with pytest.raises(UsageError, match=r"no part or weight detector\.elsewhere\.forward"):
+    row = '{"result": {"tensor": "result"}}'
+    (broken / "onnx.json").write_text(f'{{"methods": {{"detector.elsewhere.forward": {row}}}}}')
+    with pytest.raises(UsageError, match=r"no method or weight detector\.elsewhere\.forward: exp"):
         Recognizer.from_pretrained(broken)
     (broken / "onnx.json").write_text('{"pards": {}}')
     with pytest.raises(UsageError, match="does not know pards"):
@@ -204,7 +217,7 @@ def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "part",
-    ["encoder.fusion.net.on_grid", "detector.regressor.forward", "detector.classifier.forward"],
+    ["encoder.fusion.net.run", "detector.regressor.forward", "detector.classifier.forward"],
 )
 def test_a_damaged_part_does_not_get_out(part: str, reused: Reused, tmp_path: Path) -> None:
     reused(damage=part)
@@ -264,3 +277,26 @@ def test_the_command_prints_what_was_done(reused: Reused, tmp_path: Path) -> Non
     again = CliRunner().invoke(app, command)
     assert isinstance(again.exception, UsageError)
     assert "exists already" in str(again.exception)
+
+
+def test_a_folder_of_version_1_still_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 1 numbered the inputs, and named the method of recurrent nets otherwise."""
+    old = shutil.copytree(small_export(ONE), tmp_path / "old")
+    manifest = Manifest.model_validate_json((old / "onnx.json").read_text())
+    parts = {}
+    for name, row in manifest.methods.items():
+        model = onnx.load(old / f"{name}.onnx")
+        is_net = name.endswith(".run")
+        renamed = f"{name.removesuffix('run')}on_grid" if is_net else name
+        rename_inputs(model, VERSION_1_NET if is_net else VERSION_1_HEAD)
+        (old / f"{name}.onnx").unlink()
+        onnx.save(model, old / f"{renamed}.onnx")
+        parts[renamed] = row.weights
+    (old / "onnx.json").write_text(json.dumps({"version": 1, "parts": parts}))
+    monkeypatch.setenv(UNCHECKED, "1")
+    text = small_texts(1, seed=8)[0]
+    expected = plain(Recognizer.from_pretrained(small_model(ONE))(text))
+    assert plain(Recognizer.from_pretrained(old)(text)) == expected
+    (old / "onnx.json").write_text('{"parts": {"detector.denoiser.mapped": []}}')
+    with pytest.raises(UsageError, match=r"denoiser\.mapped: export the model again"):
+        Recognizer.from_pretrained(old)

@@ -1,6 +1,5 @@
 """A pretrained transformer over sub-word pieces, pooled to words."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 
 from spandet.config import Settings
 from spandet.encoding.pieces import PieceBatch, PieceMaker
-from spandet.layers.exported import Exportable, Part
 
 Pooling = Literal["mean", "max", "first"]
 
@@ -58,7 +56,7 @@ class Contextual:
     """One vector per sentence: that of the first piece that it was read with."""
 
 
-class Transformer(Exportable):
+class Transformer(nn.Module):
     """Pieces → one vector per word and one per sentence."""
 
     def __init__(self, settings: TransformerSettings, model: nn.Module, dim: int) -> None:
@@ -74,10 +72,6 @@ class Transformer(Exportable):
         sentences = vectors[batch.heads * batch.ids.shape[1]]
         pooled = pool(vectors[batch.places], batch.words, batch.firsts, self._pooling)
         return Contextual(pooled, sentences)
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="read")]
 
     def read(
         self, ids: Int[Tensor, "row piece"], mask: Bool[Tensor, "row piece"]

@@ -32,7 +32,7 @@ from spandet.inference.long_sentences import (
 )
 from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
 from spandet.inference.model_names import find_model, read_config
-from spandet.inference.onnx_parts import Exported, remove_export
+from spandet.inference.onnx_folder import Exported, remove_export
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.inference.weights import load_weights, save_weights
 from spandet.rendering.progress import show_progress

@@ -1,6 +1,5 @@
 """Proposals, where they come from, and one round of refining them (sections 3.2 and 3.3)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 
 from spandet.layers.cells import Cells
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.spatial_attention import Attended, SpatialAttention
 from spandet.tensors import at_least_float32
@@ -38,7 +36,7 @@ class FlatProposals:
     soft_spans: Float[Tensor, "item 2"]
 
 
-class ProposalFusion(Exportable):
+class ProposalFusion(nn.Module):
     """One guess per word, out of all cells of the pyramid that see it (eqs. 8-9)."""
 
     def __init__(self, *, dim: int, query: Query, dropout: float) -> None:
@@ -57,11 +55,7 @@ class ProposalFusion(Exportable):
         """Mix boundaries, and features, of the cells that see each word."""
         spans = torch.cat([level.spans for level in cells.levels])
         base = words if self.query == "mixed" else features[0]
-        return FlatProposals(*self.mix(base, torch.cat(features), spans, cells.covering))
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="mix")]
+        return self.mix(base, torch.cat(features), spans, cells.covering)
 
     def mix(
         self,
@@ -69,7 +63,7 @@ class ProposalFusion(Exportable):
         cells: Float[Tensor, "cell dim"],
         spans: Float[Tensor, "cell 2"],
         covering: Int[Tensor, "item cover"],
-    ) -> tuple[Float[Tensor, "item dim"], Float[Tensor, "item 2"]]:
+    ) -> FlatProposals:
         """Queries and places, from the words or the lowest cells and from all that cover them."""
         cover = covering.clamp(min=0)  # item cover
         # Half precision cannot count words.
@@ -78,10 +72,10 @@ class ProposalFusion(Exportable):
         shares = scores.softmax(dim=1)  # item cover 2: eq. 8, for start and for end
         places = (shares * spans[cover]).sum(dim=1)  # eq. 9
         if self.norm is None:
-            return base, places
+            return FlatProposals(base, places)
         weights = shares.mean(dim=-1).to(cells.dtype)
         mixed = torch.einsum("ic,icd->id", weights, cells[cover])
-        return self.norm(base + self.dropout(mixed)), places
+        return FlatProposals(self.norm(base + self.dropout(mixed)), places)
 
 
 class CellProposals(nn.Module):
@@ -146,7 +140,7 @@ class FeedForwardUpdate(nn.Module):
         return finished
 
 
-class RegressorLayer(Exportable):
+class RegressorLayer(nn.Module):
     """One round: proposals look at each other, then move, change, and are named anew.
 
     Queries are told what they are taken for by an embedding of labels (eq. 11), which starts at
@@ -174,25 +168,14 @@ class RegressorLayer(Exportable):
 
     def forward(self, proposals: Proposals) -> Proposals:
         """Section 3.3, from eq. 11 to eq. 20."""
-        old, mask = proposals, proposals.mask
-        return Proposals(*self.refine(old.queries, old.soft_spans, old.label_logits, mask), mask)
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="refine")]
-
-    def refine(
-        self,
-        queries: Float[Tensor, "batch span dim"],
-        soft_spans: Float[Tensor, "batch span 2"],
-        logits: Float[Tensor, "batch span label"],
-        mask: Bool[Tensor, "batch span"],
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """New queries, places and logits of labels."""
+        queries, soft_spans = proposals.queries, proposals.soft_spans
+        logits, mask = proposals.label_logits, proposals.mask
         if self.categories is not None:  # eq. 11
             queries = queries + logits.softmax(dim=-1) @ self.categories
         attended: Attended = self.attention(queries, soft_spans, mask)
         queries = self.update(queries, attended.values)
         if self.label_change is not None:  # eq. 20
             logits = logits + self.label_change(queries)
-        return queries, attended.soft_spans if self.move else soft_spans, logits
+        if self.move:
+            soft_spans = attended.soft_spans
+        return Proposals(queries, soft_spans, logits, mask)

@@ -1,22 +1,20 @@
 """Recurrent nets in both directions over sequences of any lengths."""
 
-from collections.abc import Iterable
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part, is_exported
 from spandet.layers.sequences import Sequences
 
 Cell = Literal["lstm", "gru"]
 _CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
-class BiRNN(Exportable):
+class BiRNN(nn.Module):
     """An LSTM or GRU in both directions; padding never reaches a real item.
 
     Each direction is a net of its own that reads left to right, one of them over the mirrored
@@ -39,30 +37,15 @@ class BiRNN(Exportable):
         """One vector per item; its first half has read what is before, its second what is after."""
         if not len(items):
             return items.new_zeros(0, self.dim)
-        if sequences.batch_sizes is not None and is_exported(self, "on_grid"):
-            sequences = sequences.on_grid()
-        if sequences.batch_sizes is None:
-            return self.on_grid(items, sequences.mirror, sequences.take, sequences.give)
-        steps = torch.tensor(sequences.batch_sizes)
-        return self._through(items, sequences.mirror, sequences.take, sequences.give, steps)
+        return self.run(items, sequences)
 
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="on_grid")]
-
-    def on_grid(
-        self,
-        items: Float[Tensor, "item input"],
-        mirror: Int[Tensor, " item"],
-        take: Int[Tensor, "step sequence"],
-        give: Int[Tensor, " item"],
+    def run(
+        self, items: Float[Tensor, "item input"], sequences: Sequences
     ) -> Float[Tensor, "item dim"]:
-        """The same for sequences on a grid, whose tensors are named as in `Sequences`."""
-        return self._through(items, mirror, take, give, None)
-
-    def _through(
-        self, items: Tensor, mirror: Tensor, take: Tensor, give: Tensor, steps: Tensor | None
-    ) -> Tensor:
+        """The same for at least one item."""
+        take, give, mirror = sequences.take, sequences.give, sequences.mirror
+        packed = sequences.batch_sizes
+        steps = None if packed is None else torch.tensor(packed)
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             left = _run(ahead, items[take], steps)[give]
             right = _run(back, items[mirror][take], steps)[give][mirror]

@@ -1,17 +1,14 @@
 """A two-layer head on spans that maps every word once, not once per span."""
 
-from collections.abc import Iterable
-
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part
 
 INIT_STD = 0.02
 
 
-class SpanHead(Exportable):
+class SpanHead(nn.Module):
     """Linear([inside; left word; right word]) → GELU → Linear.
 
     The first map is split into three: the parts for the two boundary words are computed per word
@@ -32,10 +29,6 @@ class SpanHead(Exportable):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.normal_(parameter, std=INIT_STD)
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part()]
 
     def forward(
         self,

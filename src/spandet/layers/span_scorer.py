@@ -1,6 +1,5 @@
 """A cheap look at all spans of a sentence: how likely is each of them an entity?"""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part
 from spandet.tensors import GoldSpans, Loss, WordFeatures
 
 _RARE = -4.0
@@ -61,7 +59,7 @@ class ProposalScores:
         return right
 
 
-class SpanScorer(Exportable):
+class SpanScorer(nn.Module):
     """A biaffine map of the first and the last word, and a weight for the width."""
 
     def __init__(self, *, dim: int, inner: int, dropout: float) -> None:
@@ -74,25 +72,14 @@ class SpanScorer(Exportable):
 
     def forward(self, words: WordFeatures) -> ProposalScores:
         """Scores of all spans."""
-        return ProposalScores(self.score(words.features, words.mask))
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="score")]
-
-    def score(
-        self, features: Float[Tensor, "batch word dim"], mask: Bool[Tensor, "batch word"]
-    ) -> Float[Tensor, "batch first last"]:
-        """The same as one tensor."""
-        seen = self.dropout(features)
+        seen = self.dropout(words.features)
         first, last = F.gelu(self.first(seen)), F.gelu(self.last(seen))
         of_first, of_last = self.alone(seen).unbind(dim=-1)
         logits = first @ last.transpose(1, 2) / first.shape[-1] ** 0.5
         place = torch.arange(seen.shape[1], device=seen.device)
         width = self.widths[(place - place[:, None]).clamp(0, _WIDEST - 1)]
         logits = logits + of_first[:, :, None] + of_last[:, None] + width
-        scores: Tensor = logits.masked_fill(~_real(mask), -torch.inf)
-        return scores
+        return ProposalScores(logits.masked_fill(~_real(words.mask), -torch.inf))
 
 
 def _real(mask: Bool[Tensor, "batch word"]) -> Bool[Tensor, "batch first last"]:

@@ -1,4 +1,4 @@
-"""The folders of exported models while they are being made."""
+"""The folders of exported models while they are made."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spandet.inference.manifest import refresh_manifest
-from spandet.inference.onnx_parts import Exported, Manifest, Precision
+from spandet.inference.onnx_folder import Exported, GraphRow, Manifest, Precision
 from spandet.inference.recognizer import Recognizer
 from spandet.onnx_export.errors import ExportError, KeptInTorchError
-from spandet.onnx_export.graphs import export_part
+from spandet.onnx_export.graphs import export_method
 from spandet.onnx_export.quantized import quantize
 from spandet.onnx_export.recording import Calls
 
-_ALONG = ("README.md", "recipe.toml", "run.json")
-"""What a run says about its model."""
+_COPIED = ("README.md", "recipe.toml", "run.json")
+"""Files of a training run that are copied with its model."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """A folder that can be loaded, and what did not become a graph."""
+    """A model folder with graphs, and the methods that have none."""
 
     folder: Path
     manifest: Manifest
     failed: dict[str, str]
-    """Parts that cannot be exported, and why."""
+    """Methods that could not be exported, and why."""
 
 
 def build_float(
-    recognizer: Recognizer, recorded: Sequence[Calls], folder: Path, say: Callable[[str], None]
+    recognizer: Recognizer, recorded: Sequence[Calls], folder: Path, report: Callable[[str], None]
 ) -> Built:
-    """Export all parts that can be.
+    """Export every recorded method for which that is possible.
 
     Raises:
-        ExportError: there is not one.
+        ExportError: none could be exported.
     """
     folder.mkdir()
     root = recognizer.modules().eval()
-    parts: dict[str, tuple[str, ...]] = {}
+    methods: dict[str, GraphRow] = {}
     failed: dict[str, str] = {}
     needed: list[str] = []
     for number, calls in enumerate(recorded, start=1):
-        name = calls.part.name
-        say(f"exporting {number}/{len(recorded)} {name}")
+        name = calls.method.name
+        report(f"exporting {number}/{len(recorded)} {name}")
         try:
-            parts[name] = export_part(root, calls, folder).weights
+            methods[name] = export_method(root, calls, folder)
         except KeptInTorchError as error:
             failed[name] = str(error)
-            needed.append(f"{calls.part.module}.")
-    if not parts:
+            needed.append(f"{calls.method.module}.")
+    if not methods:
         raise ExportError(f"nothing could be exported; {next(iter(failed.items()), '')}")
-    manifest = Manifest(parts=_freed(parts, tuple(needed)))
+    manifest = Manifest(methods=_without(methods, tuple(needed)))
     manifest.write(folder)
     shell = copy(recognizer)
     shell.exported = Exported(folder, manifest)
@@ -61,25 +61,25 @@ def build_float(
     return Built(folder, manifest, failed)
 
 
-def _freed(
-    parts: dict[str, tuple[str, ...]], needed: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    """The weights that torch can do without: none of a module that has to go on working there."""
+def _without(methods: dict[str, GraphRow], needed: tuple[str, ...]) -> dict[str, GraphRow]:
+    """Leave the weights of modules that are still computed by torch to `model.safetensors`."""
     return {
-        name: tuple(weight for weight in weights if not weight.startswith(needed))
-        for name, weights in parts.items()
+        name: row.model_copy(
+            update={"weights": tuple(w for w in row.weights if not w.startswith(needed))}
+        )
+        for name, row in methods.items()
     }
 
 
-def build_int8(built: Built, folder: Path, prefix: str, say: Callable[[str], None]) -> Built:
-    """The same folder with those graphs quantised whose parts' names begin with a prefix."""
+def build_int8(built: Built, folder: Path, prefix: str, report: Callable[[str], None]) -> Built:
+    """Copy the folder, with those graphs quantised whose names begin with a prefix."""
     folder.mkdir()
     for path in built.folder.iterdir():
         copied = folder / path.name
         if path.is_dir():
             shutil.copytree(path, copied)
         elif path.suffix == ".onnx" and path.stem.startswith(prefix):
-            say(f"quantising {path.stem}")
+            report(f"quantising {path.stem}")
             quantize(path, copied)
         else:
             shutil.copyfile(path, copied)
@@ -91,7 +91,7 @@ def build_int8(built: Built, folder: Path, prefix: str, say: Callable[[str], Non
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the weights in a folder: graphs, and what is torch's."""
+    """Bytes of the weights in a folder: those of graphs and those of torch."""
     return sum(
         path.stat().st_size
         for path in folder.iterdir()
@@ -100,8 +100,8 @@ def size_of(folder: Path) -> int:
 
 
 def publish(built: Built, model: Path, out: Path) -> None:
-    """Leave what was built, and what is known of the model, as all that is in the folder `out`."""
-    for name in _ALONG:
+    """Move what was built into `out`, copy the files of the training run, and delete the rest."""
+    for name in _COPIED:
         if (model / name).is_file():
             shutil.copyfile(model / name, out / name)
     for path in list(built.folder.iterdir()):
@@ -110,18 +110,19 @@ def publish(built: Built, model: Path, out: Path) -> None:
 
 
 def weights_of(built: Built, recognizer: Recognizer) -> dict[str, int]:
-    """How many weights each graph has."""
+    """The number of weights of each graph."""
     sizes = {name: p.numel() for name, p in recognizer.modules().named_parameters()}
-    return {part: sum(sizes[w] for w in own) for part, own in built.manifest.parts.items()}
+    methods = built.manifest.methods.items()
+    return {name: sum(sizes[weight] for weight in row.weights) for name, row in methods}
 
 
 def kept_in_torch(built: Built, recognizer: Recognizer) -> dict[str, str]:
-    """What did not become a graph, and why."""
+    """Methods and weights that are still computed by torch, and why."""
     rest: dict[str, int] = {}
     for name, parameter in recognizer.modules().named_parameters():
         module = name.rpartition(".")[0]
-        is_failed = any(part.startswith(f"{module}.") for part in built.failed)
+        is_failed = any(method.startswith(f"{module}.") for method in built.failed)
         if name not in built.manifest.weights and not is_failed:
             rest[module] = rest.get(module, 0) + parameter.numel()
-    why = "weights outside of all parts, for look-ups and the like"
+    why = "weights outside of exported methods, such as embeddings"
     return {**built.failed, **{name: f"{count:,} {why}" for name, count in rest.items()}}

@@ -1,4 +1,4 @@
-"""From a part to a graph in a file."""
+"""From a recorded method to an ONNX graph in a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,70 +13,75 @@ import torch
 from torch import Tensor, nn
 
 from spandet.errors import UsageError
-from spandet.layers.exported import OnnxPart, Part, input_names, method_of
+from spandet.inference.flattening import RESULT, classes_of, flatten, rebuild, tensor_paths
+from spandet.inference.onnx_folder import GraphRow
+from spandet.inference.onnx_methods import ExportedMethod, Graph
 from spandet.onnx_export.errors import KeptInTorchError
 from spandet.onnx_export.recording import Call, Calls
 
-PART_BOUND = 1e-3
-"""How far a part may be off, relative to what it says: rounding, and no mistake. What comes out of
-all of them together is held to a closer bound."""
+GRAPH_BOUND = 1e-3
+"""Largest relative difference between the outputs of a graph and of torch: enough for rounding. The
+predictions of the whole model are held to a closer bound."""
 
 
-@dataclass(frozen=True)
-class Graph:
-    """A part as a file."""
+class _FlatMethod(nn.Module):
+    """A method as a module that takes and returns flat tensors."""
 
-    part: Part
-    path: Path
-    weights: tuple[str, ...]
-    """The parameters that are in the file now, by their names in the model."""
-
-
-class _Called(nn.Module):
-    """A part as a module of its own."""
-
-    def __init__(self, root: nn.Module, part: Part) -> None:
+    def __init__(self, root: nn.Module, method: ExportedMethod, example: Call) -> None:
         super().__init__()
-        self.owner = root.get_submodule(part.module)
-        self._method = method_of(root, part)
-        self._fixed = part.fixed
+        self.owner = method.owner(root)
+        self._method = method.bound(root)
+        self._classes = classes_of(self._method)
+        self._arguments = example.arguments.structure
+        self._inputs = tuple(example.inputs)
+        self._outputs = tuple(tensor_paths(example.result.structure))
 
-    def forward(self, *inputs: Tensor | None) -> Any:
-        """What the method says."""
-        return self._method(*self._fixed, *inputs)
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Call the method with the arguments that hold these tensors."""
+        tensors = dict(zip(self._inputs, inputs, strict=True))
+        arguments = {
+            name: rebuild(structure, tensors, self._classes)
+            for name, structure in self._arguments.items()
+        }
+        result = flatten(self._method(**arguments), RESULT)
+        return tuple(result.tensors[path] for path in self._outputs)
 
 
-def export_part(root: nn.Module, calls: Calls, folder: Path) -> Graph:
-    """Write the graph of a part, and check it against all that was recorded.
+def export_method(root: nn.Module, calls: Calls, folder: Path) -> GraphRow:
+    """Write the graph of a method, and check it against all recorded calls.
 
     Raises:
-        KeptInTorchError: there is no such graph.
+        KeptInTorchError: the method cannot be exported.
     """
-    part = calls.part
+    method = calls.method
     if not calls.calls:
-        raise KeptInTorchError("the model as it is set never uses it")
-    program = _translated(_Called(root, part), calls)
-    path = folder / f"{part.name}.onnx"
+        raise KeptInTorchError("never called with these settings")
+    example = calls.example()
+    if not all(call.same_structure(example) for call in calls.calls):
+        raise KeptInTorchError("its arguments or results do not always have the same structure")
+    program = _translate(_FlatMethod(root, method, example), calls)
+    _drop_unused_inputs(program.model.graph)
+    path = folder / f"{method.name}.onnx"
     program.save(str(path))
     try:
-        _check(OnnxPart(path), calls)
+        _check(Graph(path), calls)
     except (KeptInTorchError, UsageError) as error:
         path.unlink()
         raise KeptInTorchError(str(error)) from None
-    return Graph(part, path, _weights_in(program.exported_program, part))
+    weights = _weights_in(program.exported_program, method)
+    return GraphRow(weights=weights, result=example.result.structure)
 
 
-def _translated(called: nn.Module, calls: Calls) -> Any:
-    call = calls.example()
-    inputs = tuple(None if tensor is None else tensor.clone() for tensor in call.inputs)
+def _translate(flat: nn.Module, calls: Calls) -> Any:
+    inputs = calls.example().inputs
     try:
         with _quiet(), torch.no_grad():
             return torch.onnx.export(
-                called.eval(),
-                inputs,
+                flat.eval(),
+                tuple(tensor.clone() for tensor in inputs.values()),
                 dynamo=True,
-                dynamic_shapes=(_free_axes(calls, call),),
-                input_names=input_names(len(call.tensors)),
+                dynamic_shapes=(_free_axes(calls, inputs),),
+                input_names=list(inputs),
                 verbose=False,
             )
     except RuntimeError as error:  # of torch.export, torch.onnx or the optimiser of graphs
@@ -85,49 +89,56 @@ def _translated(called: nn.Module, calls: Calls) -> Any:
         raise KeptInTorchError(f"torch.onnx cannot translate it: {reason}") from None
 
 
-def _free_axes(calls: Calls, call: Call) -> tuple[dict[int, Any] | None, ...]:
+def _free_axes(calls: Calls, inputs: dict[str, Tensor]) -> tuple[dict[int, Any], ...]:
     """The axes of each input whose sizes the graph must leave open, if it can.
 
-    That is all of them but the last one of vectors, which is their dimension unless it varies.
+    All axes are, except the last axis of float tensors, their dimension, unless it varies.
     """
     varying = calls.varying()
-    numbers = iter(range(len(call.tensors)))
 
-    def axes(number: int, tensor: Tensor) -> dict[int, Any]:
+    def axes(path: str, tensor: Tensor) -> dict[int, Any]:
         last = tensor.dim() - 1 if tensor.is_floating_point() else tensor.dim()
-        free = [a for a in range(tensor.dim()) if a < last or (number, a) in varying]
+        free = [a for a in range(tensor.dim()) if a < last or (path, a) in varying]
         return dict.fromkeys(free, torch.export.Dim.AUTO)
 
-    return tuple(None if each is None else axes(next(numbers), each) for each in call.inputs)
+    return tuple(axes(path, tensor) for path, tensor in inputs.items())
 
 
-def _weights_in(program: torch.export.ExportedProgram, part: Part) -> tuple[str, ...]:
-    """The parameters that a graph has taken over."""
+def _drop_unused_inputs(graph: Any) -> None:
+    """Remove inputs that nothing is computed from: a dataclass may hold more than is needed."""
+    for value in list(graph.inputs):
+        if not value.uses() and not value.is_graph_output():
+            graph.inputs.remove(value)
+
+
+def _weights_in(program: torch.export.ExportedProgram, method: ExportedMethod) -> tuple[str, ...]:
+    """The names in the model of the parameters that a graph holds."""
     names = program.graph_signature.inputs_to_parameters
     used = {
         names[node.name]
         for node in program.graph.nodes
         if node.op == "placeholder" and node.name in names and node.users
     }
-    return tuple(sorted(f"{part.module}.{name.removeprefix('owner.')}" for name in used))
+    return tuple(sorted(f"{method.module}.{name.removeprefix('owner.')}" for name in used))
 
 
-def _check(graph: OnnxPart, calls: Calls) -> None:
-    """Every size that varies must be free, and every recorded answer must come out."""
+def _check(graph: Graph, calls: Calls) -> None:
+    """Compare the graph's outputs with every recorded result."""
     for call in calls.calls:
         difference = _difference(graph, call)
-        if not difference <= PART_BOUND:
-            raise KeptInTorchError(f"its graph says something else (off by {difference:.2g})")
+        if not difference <= GRAPH_BOUND:
+            raise KeptInTorchError(f"its graph computes something else (off by {difference:.2g})")
 
 
-def _difference(graph: OnnxPart, call: Call) -> float:
+def _difference(graph: Graph, call: Call) -> float:
     try:
-        answer = graph(*call.inputs)
+        outputs = graph(call.inputs)
     except graph.errors as error:
         reason = str(error).strip().split("\n")[0]
-        raise KeptInTorchError(f"its graph cannot read {call.sizes}: {reason}") from None
-    said = answer if isinstance(answer, tuple) else (answer,)
-    return max(_apart(one, other) for one, other in zip(said, call.outputs, strict=True))
+        shapes = list(call.shapes.values())
+        raise KeptInTorchError(f"its graph cannot take inputs of {shapes}: {reason}") from None
+    expected = call.result.tensors.values()
+    return max(_apart(one, other) for one, other in zip(outputs, expected, strict=True))
 
 
 def _apart(one: Tensor, other: Tensor) -> float:
@@ -143,7 +154,7 @@ def _apart(one: Tensor, other: Tensor) -> float:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch.onnx is talkative about its own inside."""
+    """Hide the progress messages of torch.onnx."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,7 +1,8 @@
-"""What the parts of a model are asked when it works: the example inputs of their graphs."""
+"""Recorded calls of the methods that are to be exported: the example inputs of their graphs."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,92 +11,114 @@ from typing import Any
 from torch import Tensor, nn
 
 from spandet.encoding import Example
+from spandet.inference.flattening import RESULT, Arguments, Flat, flatten
+from spandet.inference.onnx_methods import ExportedMethod, exported_modules, methods_of
 from spandet.inference.recognizer import Recognizer
-from spandet.layers.exported import Answer, Part, answer_by, answer_itself, method_of, parts_of
-
-Inputs = tuple[Tensor | None, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One question to a part, and what it answered."""
+    """The arguments and the result of one call, flat."""
 
-    inputs: Inputs
-    answer: Answer
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The inputs that there are."""
-        return tuple(tensor for tensor in self.inputs if tensor is not None)
+    arguments: Arguments
+    result: Flat
 
     @property
-    def sizes(self) -> tuple[tuple[int, ...], ...]:
+    def inputs(self) -> dict[str, Tensor]:
+        """The tensors among the arguments, by path."""
+        return self.arguments.tensors
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the inputs."""
-        return tuple(tuple(tensor.shape) for tensor in self.tensors)
+        return {path: tuple(tensor.shape) for path, tensor in self.inputs.items()}
 
-    @property
-    def outputs(self) -> tuple[Tensor, ...]:
-        """The answer, always as a tuple."""
-        return self.answer if isinstance(self.answer, tuple) else (self.answer,)
+    def same_structure(self, other: Call) -> bool:
+        """Do two calls differ in nothing but tensors?"""
+        return (
+            self.arguments.structure == other.arguments.structure
+            and self.result.structure == other.result.structure
+        )
 
 
 @dataclass(frozen=True)
 class Calls:
-    """All questions to one part."""
+    """All recorded calls of one method."""
 
-    part: Part
+    method: ExportedMethod
     calls: list[Call] = field(default_factory=list)
 
     def example(self) -> Call:
-        """The call that shows best which sizes have nothing to do with each other.
+        """The call that shows best which sizes are independent of each other.
 
-        No varying size is 0 or 1, which graphs would take for a constant, and few are equal.
+        No varying size is 0 or 1, which torch.export would take for a constant, and few are equal.
         """
-        return max(self.calls, key=self._worth)
+        return max(self.calls, key=self._rank)
 
-    def varying(self) -> set[tuple[int, int]]:
-        """The inputs and axes whose sizes are not always the same."""
-        first = self.calls[0].sizes
+    def varying(self) -> set[tuple[str, int]]:
+        """The inputs and axes whose sizes differ between calls."""
+        first = self.calls[0].shapes
         return {
-            (number, axis)
+            (path, axis)
             for call in self.calls
-            for number, shape in enumerate(call.sizes)
+            for path, shape in call.shapes.items()
             for axis, size in enumerate(shape)
-            if size != first[number][axis]
+            if size != first[path][axis]
         }
 
-    def _worth(self, call: Call) -> tuple[bool, int, int]:
-        sizes = [call.sizes[number][axis] for number, axis in self.varying()]
-        return min(sizes, default=2) > 1, len(set(sizes)), -sum(t.numel() for t in call.tensors)
+    def _rank(self, call: Call) -> tuple[bool, int, int]:
+        sizes = [call.shapes[path][axis] for path, axis in self.varying()]
+        numbers = -sum(tensor.numel() for tensor in call.inputs.values())
+        return min(sizes, default=2) > 1, len(set(sizes)), numbers
 
 
 def record(recognizer: Recognizer, batches: Sequence[Sequence[Example]]) -> list[Calls]:
-    """What all parts are asked while the recognizer reads these batches."""
+    """Predict these batches and record every call of a method that can be exported.
+
+    A method has an entry for each combination of its fixed arguments. A module of which no method
+    was called has an empty entry.
+    """
     root = recognizer.modules().eval()
-    recorded = [Calls(part) for part in parts_of(root)]
-    with _listening(root, recorded):
+    recorded: dict[tuple[str, str], dict[tuple[int, ...], Calls]] = {}
+    with _recording(root, recorded):
         for batch in batches:
             for keep_all in (False, True):
                 recognizer.detect(batch, keep_all=keep_all)
-    return recorded
+    used = {path for (path, _), own in recorded.items() if own}
+    return [
+        *(own[fixed] for own in recorded.values() for fixed in sorted(own)),
+        *(Calls(ExportedMethod(path, name)) for path, name in recorded if path not in used),
+    ]
 
 
 @contextmanager
-def _listening(root: nn.Module, recorded: Sequence[Calls]) -> Iterator[None]:
-    parts = [calls.part for calls in recorded]
-    methods = [method_of(root, part) for part in parts]
-    for calls, method in zip(recorded, methods, strict=True):
-        answer_by(root, calls.part, _heard(calls, method))
+def _recording(
+    root: nn.Module, recorded: dict[tuple[str, str], dict[tuple[int, ...], Calls]]
+) -> Iterator[None]:
+    modules = list(exported_modules(root))
+    for path, module in modules:
+        for name in methods_of(module):
+            own = recorded.setdefault((path, name), {})
+            vars(module)[name] = _recorder(getattr(module, name), path, own)
     try:
         yield
     finally:
-        answer_itself(root, parts)
+        for _, module in modules:
+            for name in methods_of(module):
+                del vars(module)[name]
 
 
-def _heard(calls: Calls, method: Callable[..., Any]) -> Callable[..., Any]:
-    def answer(*inputs: Tensor | None) -> Any:
-        given = method(*calls.part.fixed, *inputs)
-        calls.calls.append(Call(inputs, given))
-        return given
+def _recorder(
+    method: Callable[..., Any], path: str, recorded: dict[tuple[int, ...], Calls]
+) -> Callable[..., Any]:
+    signature = inspect.signature(method)
 
-    return answer
+    def call(*args: object, **kwargs: object) -> Any:
+        result = method(*args, **kwargs)
+        arguments = Arguments.of(signature, *args, **kwargs)
+        exported = ExportedMethod(path, method.__name__, arguments.fixed)
+        calls = recorded.setdefault(arguments.fixed, Calls(exported))
+        calls.calls.append(Call(arguments, flatten(result, RESULT, arguments.tensors)))
+        return result
+
+    return call

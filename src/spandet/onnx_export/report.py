@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spandet.inference.onnx_parts import Precision
+from spandet.inference.onnx_folder import Precision
 from spandet.onnx_export.parity import Parity
 from spandet.rendering.tables import Cell, Table, Tabular, percent
 

@@ -24,7 +24,6 @@ from spandet.detectors.boundary_diffusion.sinusoids import (
 )
 from spandet.detectors.boundary_diffusion.slot_layer import Keys, SlotLayer, hidden_from, near
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part
 from spandet.spans.pooling import RangeMean, RowMaximum, at_words
 from spandet.tensors import WordFeatures
 
@@ -52,16 +51,25 @@ class DenoiserShape:
 
 
 @dataclass(frozen=True)
-class ReadWords:
-    """The words as each part of the decoder looks at them."""
+class MappedWords:
+    """Linear maps of the words for everything in the decoder that uses words."""
 
-    vectors: Float[Tensor, "batch word dim"]
     mask: Bool[Tensor, "batch word"]
-    inside: tuple[RangeMean | RowMaximum, ...]
+    vectors: Float[Tensor, "batch word dim"]
     ends: tuple[Float[Tensor, "batch word dim"], ...]
-    keys: tuple[Float[Tensor, "batch head word part"], ...]
-    """Keys and values in turn, for each layer that looks at words."""
+    """As first and as last word of a span, if these are pooled."""
+    keys: tuple[Keys | None, ...]
+    """For each layer; None without cross-attention."""
     pointed: Float[Tensor, "batch word twice"]
+    """For the pointers."""
+
+
+@dataclass(frozen=True)
+class ReadWords:
+    """The words, mapped, and tables for pooling them over spans."""
+
+    mapped: MappedWords
+    inside: tuple[RangeMean | RowMaximum, ...]
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Denoised:
     pointers: Pointers
 
 
-class Denoiser(Exportable):
+class Denoiser(nn.Module):
     """f(x_t, S, t) of eq. 5 from discrete spans on: H̄ = SpanEncoder(H_S, H_X) + E_t, section 4.2.
 
     H_S are the words, H_X the pooled slots and E_t the code of the noise level.
@@ -104,31 +112,23 @@ class Denoiser(Exportable):
 
     def read(self, words: WordFeatures) -> ReadWords:
         """All that depends on the words alone."""
-        vectors, pointed, *rest = self.mapped(words.features, words.mask)
-        ends = () if self.ends is None else (rest.pop(0), rest.pop(0))
+        mapped = self.map_words(words)
         tables: dict[str, type[RangeMean | RowMaximum]] = {"mean": RangeMean, "max": RowMaximum}
-        return ReadWords(
-            vectors,
-            words.mask,
-            tuple(table(vectors) for name, table in tables.items() if name in self.shape.pooling),
-            ends,
-            tuple(rest),
-            pointed,
+        pooling = self.shape.pooling
+        used = (table for name, table in tables.items() if name in pooling)
+        return ReadWords(mapped, tuple(table(mapped.vectors) for table in used))
+
+    def map_words(self, words: WordFeatures) -> MappedWords:
+        """The linear maps of the words."""
+        vectors = self.entry(words.features) * words.mask[..., None]
+        layers = cast("Iterable[SlotLayer]", self.layers)
+        return MappedWords(
+            mask=words.mask,
+            vectors=vectors,
+            ends=() if self.ends is None else tuple(self.ends(vectors).chunk(2, dim=-1)),
+            keys=tuple(layer.read(vectors) for layer in layers),
+            pointed=self.pointers.read(vectors),
         )
-
-    def parts(self) -> Iterable[Part]:
-        """Reading the words, and a whole step."""
-        return [Part(method="mapped"), Part(method="refine", fixed=(False,))]
-
-    def mapped(
-        self, words: Float[Tensor, "batch word words_dim"], mask: Bool[Tensor, "batch word"]
-    ) -> tuple[Tensor, ...]:
-        """The words' vectors, as the pointers see them, as ends; keys and values of each layer."""
-        vectors = self.entry(words) * mask[..., None]
-        ends = () if self.ends is None else self.ends(vectors).chunk(2, dim=-1)
-        keys = [layer.read(vectors) for layer in cast("Iterable[SlotLayer]", self.layers)]
-        flat = [tensor for own in keys if own is not None for tensor in (own.keys, own.values)]
-        return vectors, self.pointers.read(vectors), *ends, *flat
 
     def forward(
         self,
@@ -150,39 +150,34 @@ class Denoiser(Exportable):
             every_layer: For losses on the way.
         """
         slots = self.dropout(self._pooled(words, spans))
-        seen = (words.mask, words.pointed, *words.keys)
-        said = self.refine(every_layer, slots, spans, levels, mask, *seen)
-        triples = zip(said[::3], said[1::3], said[2::3], strict=True)
-        return tuple(Denoised(slots, Pointers(first, last)) for slots, first, last in triples)
+        return self.refine(words.mapped, slots, spans, levels, mask, every_layer=every_layer)
 
     def refine(
         self,
-        every_layer: bool,
+        words: MappedWords,
         slots: Float[Tensor, "batch span dim"],
         spans: Int[Tensor, "batch span 2"],
         levels: Int[Tensor, "batch draw"],
         mask: Bool[Tensor, "batch span"],
-        words_mask: Bool[Tensor, "batch word"],
-        pointed: Float[Tensor, "batch word twice"],
-        *keys: Float[Tensor, "batch head word part"],
-    ) -> tuple[Tensor, ...]:
-        """Pooled slots through all layers: slots and logits of both pointers, for each output."""
+        *,
+        every_layer: bool,
+    ) -> tuple[Denoised, ...]:
+        """The same for pooled slots."""
         own = spans.shape[1] // levels.shape[1]
         others = mask.reshape(-1, own)
-        places = near(spans, words_mask.shape[1], self.shape.reach)
+        places = near(spans, words.mask.shape[1], self.shape.reach)
         codes = self.codes(torch.arange(own, device=spans.device)) if self.codes else None
         time = self._time(levels)[:, :, None].expand(-1, -1, own, -1).flatten(1, 2)
         if self.shape.time_first:
             slots = slots + time
-        padding = hidden_from(words_mask)
-        outputs: list[Tensor] = []
+        padding = hidden_from(words.mask)
+        outputs: list[Denoised] = []
         for number, layer in enumerate(self.layers):
-            words = Keys(*keys[2 * number : 2 * number + 2]) if keys else None
-            slots = layer(slots, codes, others, words, places, padding)
+            slots = layer(slots, codes, others, words.keys[number], places, padding)
             if every_layer or number == len(self.layers) - 1:
                 told = slots if self.shape.time_first else slots + time  # H̄, section 4.2
-                pointers: Pointers = self.pointers(told, pointed, places, words_mask)
-                outputs += [told, pointers.first_logits, pointers.last_logits]
+                pointers: Pointers = self.pointers(told, words.pointed, places, words.mask)
+                outputs.append(Denoised(told, pointers))
         return tuple(outputs)
 
     def _time(self, levels: Int[Tensor, "batch draw"]) -> Float[Tensor, "batch draw dim"]:
@@ -200,6 +195,6 @@ class Denoiser(Exportable):
     ) -> Float[Tensor, "batch span dim"]:
         """H_X of section 4.2, by look-ups only: what is mapped was mapped once per word."""
         parts = [table.inside(spans) for table in words.inside]
-        places = (spans[..., 0], spans[..., 1] - 1)
-        parts += [at_words(end, place) for end, place in zip(words.ends, places, strict=False)]
+        places, ends = (spans[..., 0], spans[..., 1] - 1), words.mapped.ends
+        parts += [at_words(end, place) for end, place in zip(ends, places, strict=False)]
         return torch.stack(parts).sum(dim=0)

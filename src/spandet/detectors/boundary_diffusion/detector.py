@@ -313,7 +313,7 @@ class BoundaryDiffusion(Detector):
         order = (~walk.moving).byte().argsort(dim=1, stable=True)[:, :most]
         rows = torch.arange(len(order), device=order.device)[:, None]
         moving = walk.moving[rows, order]
-        lengths = read.mask.sum(dim=1)[:, None]
+        lengths = read.mapped.mask.sum(dim=1)[:, None]
         spans = self.space.spans(walk.latents[rows, order], lengths, level)
         levels = torch.full((len(order), 1), level, device=order.device)
         (layer,) = self.denoiser(read, spans, levels, moving)

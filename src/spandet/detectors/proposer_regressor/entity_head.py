@@ -1,13 +1,11 @@
 """What a proposal means: a label, and a distribution over spans (eqs. 21-22)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from spandet.detectors.proposer_regressor.span_pointer import SpanPointer, SpanScores
-from spandet.layers.exported import Exportable, Part
 from spandet.layers.mlp import mlp
 from spandet.layers.proposals import Proposals
 from spandet.layers.spatial_attention import FLOOR
@@ -23,7 +21,7 @@ class Said:
     mask: Bool[Tensor, "batch span"]
 
 
-class EntityHead(Exportable):
+class EntityHead(nn.Module):
     """Makes every proposal say its label and its span; the latter among the encoder's words."""
 
     def __init__(
@@ -36,24 +34,6 @@ class EntityHead(Exportable):
     def forward(self, state: Proposals, words: WordFeatures) -> Said:
         """Eqs. 21-22 before their softmax."""
         queries = state.queries
-        logits, starts, ends, cross, centre = self.say(
-            queries, state.soft_spans, state.label_logits, words.features
-        )
-        lengths = words.lengths[:, None].expand(queries.shape[:2])
-        scores = SpanScores(starts, ends, cross, centre, lengths, self.pointer.max_width)
+        logits = at_least_float32(state.label_logits + self.label_change(queries))  # eq. 21
+        scores: SpanScores = self.pointer(queries, state.soft_spans, words.features, words.lengths)
         return Said(logits, scores, state.mask)
-
-    def parts(self) -> Iterable[Part]:
-        """It is one."""
-        return [Part(method="say")]
-
-    def say(
-        self,
-        queries: Float[Tensor, "batch span dim"],
-        soft_spans: Float[Tensor, "batch span 2"],
-        label_logits: Float[Tensor, "batch span label"],
-        words: Float[Tensor, "batch word dim"],
-    ) -> tuple[Tensor, ...]:
-        """The logits of labels, and the tensors of `SpanScores` in order."""
-        logits = at_least_float32(label_logits + self.label_change(queries))  # eq. 21
-        return logits, *self.pointer.score(queries, soft_spans, words)

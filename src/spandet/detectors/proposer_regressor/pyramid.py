@@ -1,16 +1,16 @@
 """A pyramid of features over windows of words, read upwards and downwards (section 3.2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spandet.layers.cells import Cells, Level
 from spandet.layers.dropout import Dropout
-from spandet.layers.exported import Exportable, Part
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences
 
@@ -32,18 +32,7 @@ class RecurrentBlock(nn.Module):
         self, cells: Float[Tensor, "cell dim"], sequences: Sequences
     ) -> Float[Tensor, "cell dim"]:
         """Every cell, having read its neighbours."""
-        grid = sequences.on_grid()
-        return self.on_grid(cells, grid.mirror, grid.take, grid.give)
-
-    def on_grid(
-        self,
-        cells: Float[Tensor, "cell dim"],
-        mirror: Int[Tensor, " cell"],
-        take: Int[Tensor, "step sequence"],
-        give: Int[Tensor, " cell"],
-    ) -> Float[Tensor, "cell dim"]:
-        """The same for sequences on a grid, whose tensors are named as in `Sequences`."""
-        read = self.net.on_grid(self.dropout(self.norm(cells)), mirror, take, give)
+        read = self.net(self.dropout(self.norm(cells)), sequences.on_grid())
         result: Tensor = self.dropout(self.out(read))
         return result
 
@@ -56,14 +45,8 @@ class Upwards(nn.Module):
         self.map = nn.Linear(kernel * dim, dim)
 
     def forward(self, below: Float[Tensor, "below dim"], level: Level) -> Float[Tensor, "cell dim"]:
-        """One vector for every cell of the level above."""
-        return self.mixed(below, level.below)
-
-    def mixed(
-        self, below: Float[Tensor, "below dim"], parts: Int[Tensor, "cell kernel"]
-    ) -> Float[Tensor, "cell dim"]:
-        """The same (eq. 6, second line), given which cells below each cell is made of."""
-        return F.gelu(self.map(below[parts].flatten(1)))
+        """One vector for every cell of the level above (eq. 6, second line)."""
+        return F.gelu(self.map(below[level.below].flatten(1)))
 
 
 class Downwards(nn.Module):
@@ -83,28 +66,29 @@ class Downwards(nn.Module):
     def forward(
         self, cells: Float[Tensor, "cell inputs"], level: Level, below: Float[Tensor, "below dim"]
     ) -> Float[Tensor, "below dim"]:
-        """The message to every cell below.
+        """The message to every cell below (eq. 7, third line).
 
         Args:
             cells: What the cells of the upper level know.
             level: The upper level.
             below: The features of the level below.
         """
-        return self.spread(cells, level.below, below)
-
-    def spread(
-        self,
-        cells: Float[Tensor, "cell inputs"],
-        parts: Int[Tensor, "cell kernel"],
-        below: Float[Tensor, "below dim"],
-    ) -> Float[Tensor, "below dim"]:
-        """The same (eq. 7, third line), given which cells below each cell is made of."""
-        said = self.map(cells).view(-1, below.shape[1])
-        told = self.bias + torch.zeros_like(below).index_add(0, parts.flatten(), said)
-        return F.gelu(told)
+        sent = self.map(cells).view(-1, below.shape[1])
+        received = torch.zeros_like(below).index_add(0, level.below.flatten(), sent)
+        return F.gelu(self.bias + received)
 
 
-class FeaturePyramid(Exportable):
+@dataclass(frozen=True)
+class Downward:
+    """The cells of a level on the way down."""
+
+    finished: Float[Tensor, "cell dim"]
+    """Their final features."""
+    merged: Float[Tensor, "cell twice"]
+    """The features that these are computed from: of both directions, side by side."""
+
+
+class FeaturePyramid(nn.Module):
     """Forward blocks from words to wide windows, backward blocks the way down again.
 
     Everything is a flat list of real cells, so there is no padding that could leak.
@@ -143,9 +127,7 @@ class FeaturePyramid(Exportable):
         """The features of the cells of each level, the lowest first."""
         features = [words]
         for number, level in enumerate(cells.levels):
-            grid = level.sequences.on_grid()
-            own = self.rise(number, features[-1], level.below, grid.mirror, grid.take, grid.give)
-            features.append(own)
+            features.append(self.upward_level(number, features[-1], level))
         if self.backward_blocks is None:
             return tuple(features[1:])
         return self._downwards(words, features[1:], cells.levels)
@@ -155,81 +137,55 @@ class FeaturePyramid(Exportable):
         for down in self.downwards if self.backward_blocks is not None else ():
             cast("Downwards", down).start_as_convolution()
 
-    def parts(self) -> Iterable[Part]:
-        """Each level on the way up and on the way down."""
-        levels = range(len(self.upward_blocks))
-        yield from (Part(method="rise", fixed=(number,)) for number in levels)
-        if self.backward_blocks is not None:
-            yield from (Part(method="sink", fixed=(number,)) for number in levels)
-            yield from (Part(method="tell", fixed=(number,)) for number in levels[1:])
-
-    def rise(
-        self,
-        number: int,
-        below: Float[Tensor, "below dim"],
-        parts: Int[Tensor, "cell kernel"],
-        mirror: Int[Tensor, " cell"],
-        take: Int[Tensor, "step sequence"],
-        give: Int[Tensor, " cell"],
+    def upward_level(
+        self, number: int, below: Float[Tensor, "below dim"], level: Level
     ) -> Float[Tensor, "cell dim"]:
         """The features of a level on the way up (eq. 6); the lowest is made of words."""
-        arriving = below
-        if number:
-            arriving = cast("Upwards", self.upwards[number - 1]).mixed(below, parts)
-        block = cast("RecurrentBlock", self.upward_blocks[number])
-        return block.on_grid(arriving, mirror, take, give)
+        arriving = self.upwards[number - 1](below, level) if number else below
+        features: Tensor = self.upward_blocks[number](arriving, level.sequences)
+        return features
 
     def _downwards(
         self, words: Tensor, features: Sequence[Tensor], levels: Sequence[Level]
     ) -> tuple[Tensor, ...]:
-        assert self.backward_blocks is not None  # noqa: S101 (asked only where there are some)
         finished: list[Tensor] = []
-        told = features[-1]  # the top has nobody above: it listens to itself
+        message = features[-1]  # there is no level above the top: it gets its own features
         for number in reversed(range(len(levels))):
-            level, grid = levels[number], levels[number].sequences.on_grid()
-            done, merged = self.sink(
-                number,
-                self._pooled(words, level),
-                features[number],
-                told,
-                grid.mirror,
-                grid.take,
-                grid.give,
-            )
-            finished.append(done)
+            level, own = levels[number], features[number]
+            down = self.downward_level(number, self._pooled(words, level), own, message, level)
+            finished.append(down.finished)
             if number:
                 below, source = levels[number - 1], features[number - 1]
-                sent = done if self.message == "finished" else merged
-                told = self.tell(number, sent, level.below, source)
-                told = torch.where(below.has_above[:, None], told, source)
+                sent = down.finished if self.message == "finished" else down.merged
+                message = self.message_below(number, sent, level, source)
+                message = torch.where(below.has_above[:, None], message, source)
         return tuple(reversed(finished))
 
-    def sink(
+    def downward_level(
         self,
         number: int,
         pooled: Float[Tensor, "cell dim"],
         own: Float[Tensor, "cell dim"],
-        told: Float[Tensor, "cell dim"],
-        mirror: Int[Tensor, " cell"],
-        take: Int[Tensor, "step sequence"],
-        give: Int[Tensor, " cell"],
-    ) -> tuple[Float[Tensor, "cell dim"], Float[Tensor, "cell twice"]]:
-        """The finished features of a level on the way down, and what they are made from (eq. 7)."""
-        assert self.backward_blocks is not None  # noqa: S101 (asked only where there are some)
-        block = cast("RecurrentBlock", self.backward_blocks[number])
-        merged = torch.cat([own, block.on_grid(told, mirror, take, give)], dim=1)
+        message: Float[Tensor, "cell dim"],
+        level: Level,
+    ) -> Downward:
+        """A level on the way down, from its pooled words, own features and a message (eq. 7)."""
+        assert self.backward_blocks is not None  # noqa: S101 (called only where there are some)
+        received = self.backward_blocks[number](message, level.sequences)
+        merged = torch.cat([own, received], dim=1)
         mixed = self.dropout(self.merge[number](merged))
-        return self.norms[number](pooled + mixed), merged
+        return Downward(self.norms[number](pooled + mixed), merged)
 
-    def tell(
+    def message_below(
         self,
         number: int,
         sent: Float[Tensor, "cell inputs"],
-        parts: Int[Tensor, "cell kernel"],
+        level: Level,
         below: Float[Tensor, "below dim"],
     ) -> Float[Tensor, "below dim"]:
-        """What a level says to the cells of the level below (eq. 7, third line)."""
-        return cast("Downwards", self.downwards[number - 1]).spread(sent, parts, below)
+        """The message of a level to the cells of the level below (eq. 7, third line)."""
+        message: Tensor = self.downwards[number - 1](sent, level, below)
+        return message
 
     def _pooled(self, words: Tensor, level: Level) -> Tensor:
         windows = words[level.words]

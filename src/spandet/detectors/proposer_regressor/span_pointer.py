@@ -106,18 +106,7 @@ class SpanPointer(nn.Module):
         words: Float[Tensor, "batch word dim"],
         lengths: Int[Tensor, " batch"],
     ) -> SpanScores:
-        """Eq. 22, before the softmax."""
-        starts, ends, cross, centre = self.score(queries, soft_spans, words)
-        own = lengths[:, None].expand(queries.shape[:2])
-        return SpanScores(starts, ends, cross, centre, own, self.max_width)
-
-    def score(
-        self,
-        queries: Float[Tensor, "batch span dim"],
-        soft_spans: Float[Tensor, "batch span 2"],
-        words: Float[Tensor, "batch word dim"],
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The tensors of `SpanScores`, in order: eq. 22, its quadratic form expanded."""
+        """Eq. 22, before the softmax, with its quadratic form expanded."""
         ask_start, ask_end = self.ask(queries).chunk(2, dim=-1)
         answers = (self.ask if self.answer is None else self.answer)(words)
         answer_start, answer_end = (answers / words.shape[-1] ** 0.5).chunk(2, dim=-1)
@@ -126,9 +115,11 @@ class SpanPointer(nn.Module):
         position = torch.arange(words.shape[1], device=words.device)
         before = position - gaussian.centre[..., :1]
         after = position + 1 - gaussian.centre[..., 1:]
-        return (
-            ask_start @ answer_start.transpose(1, 2) - of_start * before * before,
-            ask_end @ answer_end.transpose(1, 2) - of_end * after * after,
-            -2 * of_both.squeeze(-1),
-            gaussian.centre,
+        return SpanScores(
+            starts=ask_start @ answer_start.transpose(1, 2) - of_start * before * before,
+            ends=ask_end @ answer_end.transpose(1, 2) - of_end * after * after,
+            cross=-2 * of_both.squeeze(-1),
+            centre=gaussian.centre,
+            lengths=lengths[:, None].expand(queries.shape[:2]),
+            max_width=self.max_width,
         )
