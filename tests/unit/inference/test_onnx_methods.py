@@ -23,7 +23,9 @@ from spandet.inference.flattening import (
     tensor_paths,
 )
 from spandet.inference.onnx_methods import empty_weights, exported_modules, find_graph, methods_of
+from spandet.layers.recurrent import BiRNN
 from spandet.layers.sequences import Sequences, packed, padded
+from spandet.layers.span_scorer import SpanScorer
 from spandet.onnx_export.recording import Calls, _recording
 from spandet.tensors import WordFeatures
 
@@ -156,7 +158,7 @@ def test_what_is_no_structure_is_known(structure: object) -> None:
 
 def test_the_classes_of_a_method_are_those_of_its_annotations() -> None:
     assert classes_of(Levels().at) == {"Inner": Inner, "Outer": Outer}
-    scorer = onnx_methods.SpanScorer(dim=4, inner=2, dropout=0.0)
+    scorer = SpanScorer(dim=4, inner=2, dropout=0.0)
     assert set(classes_of(scorer.forward)) == {"WordFeatures", "ProposalScores"}
 
 
@@ -235,18 +237,18 @@ def test_a_graph_that_does_not_fit_the_model_is_not_found(name: str, result: obj
 
 def test_graphs_of_version_1_get_their_old_inputs() -> None:
     root = nn.ModuleDict({"head": nn.Linear(2, 2)})
-    root["net"] = onnx_methods.BiRNN(cell="gru", input_dim=2, dim=4)
-    root["scorer"] = onnx_methods.SpanScorer(dim=4, inner=2, dropout=0.0)
+    root["net"] = recurrent = BiRNN(cell="gru", input_dim=2, dim=4)
+    root["scorer"] = scores = SpanScorer(dim=4, inner=2, dropout=0.0)
     old = {name: find_graph(root, name, None) for name in ("head.forward", "net.on_grid")}
     assert [each and each.method.name for each in old.values()] == ["head.forward", "net.run"]
     net = old["net.on_grid"]
     assert net is not None
-    arguments = Arguments.of(signature(root["net"].run), torch.ones(3, 2), padded([3]))
+    arguments = Arguments.of(signature(recurrent.run), torch.ones(3, 2), padded([3]))
     assert net.inputs is not None
     assert set(net.inputs) < set(arguments.tensors)
     scorer = find_graph(root, "scorer.score", None)
     assert scorer is not None
-    assert is_structure(scorer.result, classes_of(root["scorer"].forward))
+    assert is_structure(scorer.result, classes_of(scores.forward))
     words = WordFeatures(torch.ones(1, 2, 4), torch.ones(1, 2, dtype=torch.bool))
     assert list(flatten(words, "words").tensors) == list(scorer.inputs or ())
     assert find_graph(root, "net.sideways", None) is None
