@@ -33,15 +33,15 @@ def test_one_stream_goes_on_after_the_others() -> None:
     assert refused(gold=["a"], a=["a", "b"]) == "document 'b' is in a but not in gold"
     assert refused(gold=["a", "b"], a=["a"]) == "document 'b' is in gold but not in a"
     assert refused(gold=["a", "b", "c", "d"], a=["a"]) == (
-        "document 'b' is in gold but not in a (and 2 more without a partner)"
+        "document 'b' is in gold but not in a (and 2 more without a counterpart)"
     )
     assert refused(gold=["a", "b", "c"], a=["a"], b=["c", "a"]) == (
-        "document 'c' is in b and gold but not in a (and 1 more without a partner)"
+        "document 'c' is in b and gold but not in a (and 1 more without a counterpart)"
     )
 
 
 def test_one_stream_goes_on_where_order_decides() -> None:
-    why = "documents (paired by order, because not every side has ids)"
+    why = "documents (paired by order, because not all files have ids)"
     assert refused(gold=["a"], a=[None, None]) == (
         f"document 2 is in a but not in gold, which ends after 1 {why}"
     )
@@ -68,8 +68,8 @@ def test_ids_that_come_and_go() -> None:
 
 def test_an_id_twice_before_its_partner() -> None:
     assert refused(gold=["a", "a"], a=["b", "c"]) == (
-        "gold: the id 'a' comes twice before its partner; "
-        "expected every id once, or the same order everywhere"
+        "gold: the id 'a' occurs twice before its counterpart; "
+        "expected every id once, or the same order in all files"
     )
 
 

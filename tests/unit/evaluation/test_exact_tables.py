@@ -13,7 +13,7 @@ from rich.console import Console
 
 from spandet.evaluation import describe, evaluate
 from spandet.evaluation.bootstrap import Interval, intervals, middle, resampled
-from spandet.evaluation.census import Errors, Example, Mention
+from spandet.evaluation.errors import Errors, Example, Mention
 from spandet.evaluation.report import Report
 from spandet.evaluation.scores import macro, score
 from spandet.rendering.tables import Table, Tabular

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spandet.evaluation.items import Envelope, Visible, pieces_of
+from spandet.evaluation.items import Envelope, Visible, fragments_of
 from spandet.evaluation.structure import (
     count_crossing_pairs,
     crosses,
@@ -63,9 +63,9 @@ def test_offsets_count_visible_characters() -> None:
     assert [visible.before(offset) for offset in offsets] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert visible.before_each(offsets) == (0, 0, 1, 1, 2, 2, 3, 3)
     items = [(1, 6, (2, 3), "only space"), (1, 6, (2, 5), "gap")]
-    assert visible.squeezed(items) == {(0, 3, (), "only space"), (0, 3, (1, 2), "gap")}
+    assert visible.visible_items(items) == {(0, 3, (), "only space"), (0, 3, (1, 2), "gap")}
 
 
 def test_pieces_lie_between_gaps() -> None:
-    assert pieces_of((0, 9, (), "x")) == [(0, 9)]
-    assert pieces_of((0, 9, (2, 3, 5, 7), "x")) == [(0, 2), (3, 5), (7, 9)]
+    assert fragments_of((0, 9, (), "x")) == [(0, 9)]
+    assert fragments_of((0, 9, (2, 3, 5, 7), "x")) == [(0, 2), (3, 5), (7, 9)]
