@@ -58,13 +58,13 @@ class MissingExtraError(SpandetError):
 
 
 class TrainingError(SpandetError):
-    """A run that cannot go on; nothing that was written before is lost."""
+    """A training run that cannot continue; files already written stay intact."""
 
 
-class TrainingInterrupted(TrainingError):  # noqa: N818 (a wish, no error)
-    """Somebody asked the run to end; its checkpoint is complete."""
+class TrainingInterrupted(TrainingError):  # noqa: N818 (a request, no error)
+    """The run was stopped by a signal, after it wrote a checkpoint."""
 
     def __init__(self, what: str, signal: int) -> None:
         super().__init__(what)
         self.signal = signal
-        """Which signal it was: a shell expects the exit code 128 + signal."""
+        """Number of the signal: a shell expects the exit code 128 + signal."""

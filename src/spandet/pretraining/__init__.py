@@ -1,4 +1,4 @@
-"""Continued pretraining: from an encoder and raw text to an encoder that knows such text."""
+"""Continued pretraining: train an encoder further on raw text."""
 
 from spandet.pretraining.run import pretrain
 from spandet.pretraining.settings import PretrainingSettings

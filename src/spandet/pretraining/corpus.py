@@ -27,7 +27,7 @@ from spandet.text import Document
 
 
 class TextFacts(BaseModel):
-    """What is known of one file of text."""
+    """Name, size and digest of one file of text."""
 
     name: str
     """The file's name without its folders."""
@@ -37,13 +37,13 @@ class TextFacts(BaseModel):
     """A digest of the documents' texts."""
 
 
-class Survey:
-    """Passes the texts of documents on and notes what they were."""
+class TextReader:
+    """Iterates over the texts of documents and computes size and digest of each file."""
 
     def __init__(self, texts: Sequence[Iterable[Document]]) -> None:
         self._texts = texts
         self.facts: list[TextFacts] = []
-        """Of the files that have been read to their ends."""
+        """Facts of the files that have been read completely."""
 
     def __iter__(self) -> Iterator[str]:
         self.facts = []
@@ -60,16 +60,16 @@ class Survey:
             self.facts.append(facts)
 
     def content(self) -> str:
-        """A digest of all texts in their order, once they have been read."""
+        """A digest of all texts in their order; valid after they have been read."""
         return hashlib.sha256(" ".join(facts.sha256 for facts in self.facts).encode()).hexdigest()
 
 
 def content_of(texts: Sequence[Iterable[Document]]) -> str:
-    """The digest of texts, which are read for it."""
-    survey = Survey(texts)
-    for _ in survey:
+    """Read texts and return their digest."""
+    reader = TextReader(texts)
+    for _ in reader:
         pass
-    return survey.content()
+    return reader.content()
 
 
 def _name(source: Iterable[Document]) -> str:
@@ -77,7 +77,7 @@ def _name(source: Iterable[Document]) -> str:
 
 
 PIECES = "pieces"
-"""The folder of the cache, inside the folder of the run."""
+"""Folder of the pieces, inside the folder of the run."""
 
 _FACTS = "facts.json"
 _SPLITS = ("train", "held-out")
@@ -87,10 +87,10 @@ _CHUNK_PIECES = 1 << 20
 
 
 class PieceFacts(BaseModel):
-    """What a cache was made from."""
+    """The texts and the tokenizer that stored pieces were made from."""
 
     cutting: str
-    """A digest of the tokenizer and of the share that is held out."""
+    """A digest of the tokenizer and of the held-out share."""
     content: str
     """A digest of the texts."""
     texts: list[TextFacts]
@@ -99,14 +99,14 @@ class PieceFacts(BaseModel):
 
 @dataclass(frozen=True)
 class PieceStream:
-    """The pieces of documents, one document after another with a separator after each."""
+    """The pieces of all documents in one array, with a separator after each document."""
 
     ids: np.ndarray
     starts: np.ndarray
     """Is the piece the first of a word?"""
 
     def counts(self, size: int) -> np.ndarray:
-        """How often each of `size` pieces occurs."""
+        """How often each piece of a vocabulary of `size` pieces occurs."""
         total = np.zeros(size, dtype=np.int64)
         for first in range(0, len(self.ids), _CHUNK_PIECES):
             total += np.bincount(self.ids[first : first + _CHUNK_PIECES], minlength=size)
@@ -115,7 +115,7 @@ class PieceStream:
 
 @dataclass(frozen=True)
 class PieceCorpus:
-    """All texts of a run as pieces."""
+    """The training text and the held-out text of a run, as pieces."""
 
     facts: PieceFacts
     train: PieceStream
@@ -127,24 +127,24 @@ class Cutter:
     """Cuts texts into pieces with a tokenizer."""
 
     tokenizer: Any
-    """Of the tokenizers library."""
+    """A tokenizer of the tokenizers library."""
     special: Special
     size: int
-    """Pieces that the encoder knows."""
+    """Size of the encoder's vocabulary."""
     held_out: float
-    """Share of documents."""
+    """Share of documents that is held out."""
 
     def digest(self) -> str:
-        """The same for the same pieces of the same texts."""
+        """Equal for cutters that cut equal texts into equal pieces."""
         facts = f"1 {self.held_out} {self.special} {self.size} {self.tokenizer.to_str()}"
         return hashlib.sha256(facts.encode()).hexdigest()
 
     def cut(self, texts: Iterable[str]) -> Iterator[tuple[bool, PieceStream]]:
-        """Each document that has pieces, and whether it is held out."""
+        """The pieces of each document that has any, and whether it is held out."""
         first: int | None = None
         ends = np.array(self.special.suffix, dtype=np.int64)
-        waiting = iter(texts)
-        while chunk := list(islice(waiting, _CHUNK_DOCUMENTS)):
+        remaining = iter(texts)
+        while chunk := list(islice(remaining, _CHUNK_DOCUMENTS)):
             clean = [t if t.isascii() else _SURROGATE.sub("\ufffd", t) for t in chunk]
             encoded = self.tokenizer.encode_batch(clean, add_special_tokens=False)
             for text, encoding in zip(chunk, encoded, strict=True):
@@ -152,7 +152,8 @@ class Cutter:
                     continue
                 number = _number(text)
                 first = number if first is None else first
-                # The first document, too, so that there is one; copies go where the original goes.
+                # The first document is always held out, so that there is held-out text; the choice
+                # depends on the text, so that copies of a document are on the same side.
                 is_held_out = self.held_out > 0 and (
                     number == first or number < self.held_out * 2**64
                 )
@@ -169,27 +170,27 @@ def _number(text: str) -> int:
 
 
 def write_pieces(texts: Sequence[Iterable[Document]], cutter: Cutter, folder: Path) -> None:
-    """Make sure that `folder` holds the pieces of these texts; cut them if it does not.
+    """Cut texts into pieces and store them in `folder`, unless it has them already.
 
     Raises:
-        UsageError: there is no text, or it cannot be written.
+        UsageError: there is no text, or the pieces cannot be written.
     """
-    known = _known(folder)
-    if known and known.cutting == cutter.digest() and known.content == content_of(texts):
+    stored = _stored_facts(folder)
+    if stored and stored.cutting == cutter.digest() and stored.content == content_of(texts):
         return
     shutil.rmtree(folder, ignore_errors=True)
-    survey = Survey(texts)
+    reader = TextReader(texts)
     dtype = "uint16" if cutter.size <= 1 << 16 else "int32"
     with Target(str(folder)).folder() as draft:
-        sizes = _write_streams(cutter.cut(survey), draft, np.dtype(dtype))
+        sizes = _write_streams(cutter.cut(reader), draft, np.dtype(dtype))
         facts = PieceFacts(
-            cutting=cutter.digest(), content=survey.content(), texts=survey.facts, dtype=dtype
+            cutting=cutter.digest(), content=reader.content(), texts=reader.facts, dtype=dtype
         )
         _check(facts, sizes)
         (draft / _FACTS).write_text(facts.model_dump_json(), encoding="utf-8")
 
 
-def _known(folder: Path) -> PieceFacts | None:
+def _stored_facts(folder: Path) -> PieceFacts | None:
     try:
         return PieceFacts.model_validate_json((folder / _FACTS).read_text(encoding="utf-8"))
     except (OSError, ValidationError):
@@ -199,7 +200,7 @@ def _known(folder: Path) -> PieceFacts | None:
 def _write_streams(
     documents: Iterable[tuple[bool, PieceStream]], folder: Path, dtype: np.dtype[Any]
 ) -> list[int]:
-    """Append each document to the files of its split; gives the pieces of each split."""
+    """Append each document to the files of its split; returns the number of pieces per split."""
     sizes = [0, 0]
     with ExitStack() as stack:
         files: list[tuple[BinaryIO, BinaryIO]] = [
@@ -227,7 +228,7 @@ def _check(facts: PieceFacts, sizes: Sequence[int]) -> None:
 
 
 def read_pieces(folder: Path) -> PieceCorpus:
-    """The pieces that `write_pieces` has left in a folder; they stay on the disk."""
+    """The pieces that `write_pieces` stored in a folder, memory-mapped."""
     facts = PieceFacts.model_validate_json((folder / _FACTS).read_text(encoding="utf-8"))
     train, held_out = (_stream(folder, split, facts.dtype) for split in _SPLITS)
     return PieceCorpus(facts, train, held_out)
@@ -235,7 +236,7 @@ def read_pieces(folder: Path) -> PieceCorpus:
 
 def _stream(folder: Path, split: str, dtype: str) -> PieceStream:
     ids, starts = _paths(folder, split)
-    if not ids.stat().st_size:  # which cannot be mapped
+    if not ids.stat().st_size:  # an empty file cannot be mapped
         return PieceStream(np.zeros(0, dtype), np.zeros(0, bool))
     return PieceStream(np.memmap(ids, dtype, mode="r"), np.memmap(starts, bool, mode="r"))
 
@@ -246,7 +247,7 @@ def _paths(folder: Path, split: str) -> tuple[Path, Path]:
 
 @dataclass(frozen=True)
 class Block:
-    """One row of pieces."""
+    """Consecutive pieces that the encoder reads at once."""
 
     ids: np.ndarray
     starts: np.ndarray
@@ -254,15 +255,15 @@ class Block:
 
 
 class Blocks:
-    """A stream of pieces in blocks, each with the special pieces around it, without padding."""
+    """A stream of pieces divided into blocks, with special pieces around each, without padding."""
 
     def __init__(self, stream: PieceStream, special: Special, *, size: int) -> None:
-        """Cut a stream.
+        """Divide a stream into blocks.
 
         Args:
-            stream: What to cut. The last block begins earlier if it would be too short.
+            stream: The pieces. The last block overlaps the one before if it would be too short.
             special: Pieces around each block.
-            size: Pieces of a block, with these. Less text than that is one shorter block.
+            size: Pieces of a block, including these. A shorter text is one shorter block.
         """
         self._stream = stream
         self._prefix, self._suffix = np.array(special.prefix, int), np.array(special.suffix, int)
@@ -279,13 +280,13 @@ class Blocks:
         starts = np.ones(len(ids), dtype=bool)
         inner = self._stream.starts[own]
         starts[len(self._prefix) : len(self._prefix) + len(inner)] = inner
-        starts[len(self._prefix)] = True  # of what is left of a word, in this block
+        starts[len(self._prefix)] = True  # even if the block starts inside a word
         return Block(ids, starts)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One block as a run reads it: in which epoch, and which one."""
+    """Number of a block and the epoch in which it is read."""
 
     epoch: int
     block: int
@@ -293,19 +294,19 @@ class Reading:
 
 @dataclass(frozen=True)
 class Order:
-    """Endless: epoch after epoch of all blocks, each in an order of its own."""
+    """The order of blocks in a run: every epoch has all blocks in a new order."""
 
     blocks: int
     seed: int
 
     def readings(self, first: int, count: int) -> list[Reading]:
-        """So many readings, `first` being counted from the beginning of the run."""
+        """`count` readings from number `first`, counted from the start of the run."""
         pairs = [divmod(number, self.blocks) for number in range(first, first + count)]
         return [Reading(epoch, int(_shuffled(self, epoch)[place])) for epoch, place in pairs]
 
 
 @lru_cache(maxsize=2)
 def _shuffled(order: Order, epoch: int) -> np.ndarray:
-    chance = generator(order.seed, "blocks", epoch)
-    shuffled: np.ndarray = torch.randperm(order.blocks, generator=chance).numpy()
+    rng = generator(order.seed, "blocks", epoch)
+    shuffled: np.ndarray = torch.randperm(order.blocks, generator=rng).numpy()
     return shuffled

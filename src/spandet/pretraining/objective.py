@@ -20,61 +20,61 @@ from spandet.tensors import Loss
 
 @dataclass(frozen=True)
 class Masked:
-    """A block of which some pieces are to be predicted."""
+    """A block with masked pieces."""
 
     ids: np.ndarray
-    """What the encoder reads."""
+    """Input of the encoder."""
     places: np.ndarray
-    """Where pieces are predicted, in order."""
+    """Places of the predicted pieces, in order."""
     targets: np.ndarray
-    """The pieces that were there."""
+    """The original pieces at these places."""
 
 
 @dataclass(frozen=True)
 class Masking:
-    """The law by which pieces are masked: it depends on the block and its generator alone."""
+    """Chooses and masks pieces; the result depends on the block and its random generator only."""
 
     settings: PretrainingSettings
     mask: int
     """The mask piece."""
     never: np.ndarray
-    """Of each piece of the vocabulary: is it special, so that it is never masked?"""
+    """For each piece of the vocabulary: is it special? Special pieces are never masked."""
     random: np.ndarray
-    """Pieces that may stand in for another."""
+    """Pieces that may replace a masked piece."""
 
-    def apply(self, block: Block, chance: Generator, *, cover_all: bool = False) -> Masked:
-        """Choose pieces of a block, or words of it, and cover them.
+    def apply(self, block: Block, rng: Generator, *, cover_all: bool = False) -> Masked:
+        """Choose pieces (or whole words) of a block and mask them.
 
         Args:
-            block: What to mask.
-            chance: All that the choice depends on besides the block.
-            cover_all: Replace every chosen piece by the mask. A piece that is left as it is can be
-                copied, so that a loss with such pieces does not say how well others are predicted.
+            block: The block to mask.
+            rng: Random generator of the block.
+            cover_all: Replace every chosen piece by the mask. A piece that stays visible can be
+                copied, which would make the measured loss too low.
         """
-        places = self._choose(block, chance)
+        places = self._choose(block, rng)
         targets = block.ids[places]
         ids = block.ids.copy()
-        fate = torch.rand(len(places), generator=chance, dtype=torch.float64).numpy()
-        drawn = torch.randint(len(self.random), (len(places),), generator=chance).numpy()
+        draw = torch.rand(len(places), generator=rng, dtype=torch.float64).numpy()
+        drawn = torch.randint(len(self.random), (len(places),), generator=rng).numpy()
         kept = 0.0 if cover_all else self.settings.kept_share
         random = 0.0 if cover_all else self.settings.random_share
-        covered = np.where(fate < kept + random, self.random[drawn], self.mask)
-        ids[places] = np.where(fate < kept, targets, covered)
+        covered = np.where(draw < kept + random, self.random[drawn], self.mask)
+        ids[places] = np.where(draw < kept, targets, covered)
         return Masked(ids, places, targets)
 
-    def _choose(self, block: Block, chance: Generator) -> np.ndarray:
-        """As near to the share of all pieces that can be masked as whole units come."""
-        can = np.flatnonzero(~self.never[block.ids])
-        if not len(can):
-            return can
-        alone = not self.settings.whole_words
-        units = np.arange(len(can)) if alone else np.cumsum(block.starts)[can]
+    def _choose(self, block: Block, rng: Generator) -> np.ndarray:
+        """Places of random pieces or words, as close to the wanted share as whole units allow."""
+        maskable = np.flatnonzero(~self.never[block.ids])
+        if not len(maskable):
+            return maskable
+        words = np.cumsum(block.starts)[maskable]
+        units = words if self.settings.whole_words else np.arange(len(maskable))
         _, units, sizes = np.unique(units, return_inverse=True, return_counts=True)
-        order = torch.randperm(len(sizes), generator=chance).numpy()
+        order = torch.randperm(len(sizes), generator=rng).numpy()
         covered = np.cumsum(sizes[order])
-        wanted = self.settings.mask_share * len(can)
+        wanted = self.settings.mask_share * len(maskable)
         count = int(np.abs(covered - wanted).argmin()) + 1
-        return can[np.isin(units, order[:count])]
+        return maskable[np.isin(units, order[:count])]
 
 
 _NAME = "spandet-full-precision"
@@ -83,10 +83,10 @@ _NAME = "spandet-full-precision"
 def use_fp32_attention(model: Any) -> None:
     """Compute an encoder's attention in fp32, whatever the precision of the rest.
 
-    On a CPU, torch's attention needs several times as long to go backward in bf16 as in fp32, which
-    is a fifth of a training step. Encoders with an attention of their own are left as they are.
+    On a CPU, the backward pass of torch's attention takes several times as long in bf16 as in fp32,
+    a fifth of a training step. Encoders with their own attention implementation are not changed.
     """
-    if model.config._attn_implementation == "sdpa":  # noqa: SLF001 (transformers has no other name)
+    if model.config._attn_implementation == "sdpa":  # noqa: SLF001 (there is no public name)
         AttentionInterface.register(_NAME, _attend)
         model.set_attn_implementation(_NAME)
 
@@ -102,69 +102,69 @@ def _attend(
 
 @dataclass(frozen=True)
 class Batch:
-    """Blocks as an objective wants the encoder to read them."""
+    """Masked blocks as tensors."""
 
     ids: Int[Tensor, "batch piece"]
     places: Int[Tensor, " target"]
-    """Where something is predicted, counted over all blocks."""
+    """Places of the predicted pieces, counted over all blocks."""
     targets: Int[Tensor, " target"]
-    """What is right there."""
+    """The original pieces at these places."""
 
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """What an objective may know of the texts."""
+    """Statistics of the texts that an objective may use."""
 
     counts: np.ndarray
     """How often each piece of the vocabulary occurs in the training text."""
     occurring: np.ndarray
-    """Is it in any text, held-out text included?"""
+    """Does each piece occur in any text, held-out text included?"""
     special: np.ndarray
-    """Is it a special piece, which stands for no text?"""
+    """Is each piece a special piece?"""
     mask: int
     """The mask piece."""
 
 
 class Objective(nn.Module, ABC):
-    """An encoder with what is needed to train it, and to measure it on held-out text."""
+    """An encoder with a loss to train it and a measure for held-out text."""
 
     encoder: Any
 
     @abstractmethod
     def prepare(
-        self, blocks: Sequence[Block], chance: Sequence[Generator], *, measured: bool = False
+        self, blocks: Sequence[Block], rngs: Sequence[Generator], *, measured: bool = False
     ) -> Batch:
-        """Blocks of equal length as tensors, for `forward` or to be `measured`.
+        """Blocks of equal length as tensors, for `forward` or, if `measured`, for `measure`.
 
-        Each depends on its own generator only.
+        Each block has its own random generator.
         """
 
     @abstractmethod
     def forward(self, batch: Batch) -> dict[str, Loss]:
-        """Train: the parts of the loss, in full precision."""
+        """Train: the parts of the loss, in fp32."""
 
     @abstractmethod
     def measure(self, batch: Batch) -> dict[str, Loss]:
-        """Evaluate: "loss", and "accuracy" as the number of right predictions."""
+        """Evaluate: "loss", and "accuracy" as the number of correct predictions."""
 
     def states(self, ids: Int[Tensor, "batch piece"]) -> Float[Tensor, "item dim"]:
-        """The encoder's last vectors, one block after another. Without padding there is no mask."""
+        """The encoder's output vectors of all blocks. There is no padding and no attention mask."""
         states: Tensor = self.encoder(input_ids=ids).last_hidden_state
         return states.flatten(0, 1)
 
 
 class MaskedPieces(Objective):
-    """Masked language modelling: predict pieces from what is around them (BERT, section 3.1).
+    """Masked language modelling: predict masked pieces from their context (BERT, section 3.1).
 
-    Only the vectors at masked places go through the output layer, whose matrix is that of the
-    input embeddings. Its bias begins as the logarithm of how often a piece occurs, and the
-    transform before it as the identity.
+    The output layer is computed at masked places only, and shares its matrix with the input
+    embeddings. Its bias is initialised with the log frequencies of the pieces, and the transform
+    before it with the identity.
     """
 
     _classes: Tensor
     """The pieces that can be predicted."""
     _numbers: Tensor
-    """The place of each piece among them."""
+    """The number of each piece among them."""
 
     def __init__(
         self, encoder: Any, statistics: TextStatistics, settings: PretrainingSettings
@@ -191,12 +191,12 @@ class MaskedPieces(Objective):
         )
 
     def prepare(
-        self, blocks: Sequence[Block], chance: Sequence[Generator], *, measured: bool = False
+        self, blocks: Sequence[Block], rngs: Sequence[Generator], *, measured: bool = False
     ) -> Batch:
-        """Mask some pieces of each block; none of them stays visible when it is measured."""
+        """Mask some pieces of each block; if `measured`, no masked piece stays visible."""
         masked = [
-            self._masking.apply(block, one, cover_all=measured)
-            for block, one in zip(blocks, chance, strict=True)
+            self._masking.apply(block, rng, cover_all=measured)
+            for block, rng in zip(blocks, rngs, strict=True)
         ]
         width = len(masked[0].ids)
         places = [one.places + number * width for number, one in enumerate(masked)]
@@ -211,14 +211,14 @@ class MaskedPieces(Objective):
         return {"masked": self._loss(self.logits(batch), batch)}
 
     def measure(self, batch: Batch) -> dict[str, Loss]:
-        """Cross-entropy of the masked pieces, and how many are predicted."""
+        """Cross-entropy of the masked pieces, and the number of correct predictions."""
         logits = self.logits(batch)
         loss = self._loss(logits, batch)
-        right = (logits.argmax(dim=1) == self._numbers[batch.targets]).sum()
-        return {"loss": loss, "accuracy": Loss(right.float(), loss.count)}
+        correct = (logits.argmax(dim=1) == self._numbers[batch.targets]).sum()
+        return {"loss": loss, "accuracy": Loss(correct.float(), loss.count)}
 
     def logits(self, batch: Batch) -> Float[Tensor, "target class"]:
-        """Of the pieces that can be predicted, at each masked place."""
+        """Logits of the pieces that can be predicted, at each masked place."""
         states = self.states(batch.ids)[batch.places]
         states = self.norm(states + F.gelu(self.dense(states)))
         table: Tensor = self.encoder.get_input_embeddings().weight

@@ -1,4 +1,4 @@
-"""What there is to say about a pretraining run when it is over: report, card and run.json."""
+"""Summary of a finished pretraining run: report, card and run.json."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ name = "{folder}"
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSummary(Tabular):
-    """A finished run."""
+    """A finished pretraining run."""
 
     encoder: str
-    """The name of the encoder that it began with."""
+    """Name of the encoder that the run started from."""
     weights: str
     """A digest of that encoder's weights."""
     folder: Path
@@ -53,11 +53,11 @@ class PretrainingSummary(Tabular):
 
     @property
     def title(self) -> str:
-        """What it is."""
+        """Title of the report and of the card."""
         return f"An encoder from {self.encoder}, pretrained further"
 
     def tables(self) -> Iterable[Table]:
-        """How it went, and what it was made from."""
+        """Scores on held-out text, texts, settings and versions."""
         yield Table(
             title="Held-out text",
             columns=("step", "loss", "perplexity", "accuracy", "time"),

@@ -1,4 +1,8 @@
-"""Training: from a recipe and documents to a model folder."""
+"""Training: from a recipe and documents to a model folder.
+
+One batch passes data, batches, epochs (the loop of a recognizer; `loop` is what it shares with
+pretraining), step and optimizer; run_folder, checkpoint and log write the files of the run.
+"""
 
 from spandet.errors import TrainingError, TrainingInterrupted
 from spandet.training.data import Split, load

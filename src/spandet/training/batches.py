@@ -1,4 +1,4 @@
-"""Batches of sentences of similar length; the same for the same seed and epoch."""
+"""Batches: the sentences of each, their gold spans, and cached outputs of a frozen transformer."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from spandet.training.data import TrainingSentences
 from spandet.training.recipe import TrainingSettings
 
 _WINDOW = 50
-"""Batches per window. Sentences are sorted only inside a window, so that company changes."""
+"""Batches per window. Sentences are sorted by length inside a window, not over the whole epoch."""
 
 
 def batches(
     sentences: TrainingSentences, *, epoch: int, settings: TrainingSettings
 ) -> list[tuple[int, ...]]:
-    """The sentences of each batch of an epoch, counted from 0; each is in exactly one."""
-    chance = generator(settings.seed, "batches", epoch)
+    """The batches of an epoch (counted from 0), as sentence numbers; each sentence is in one batch.
+
+    They depend on the sentences, the settings and the epoch only.
+    """
+    rng = generator(settings.seed, "batches", epoch)
     runs = sentences.runs
-    order = torch.randperm(len(runs), generator=chance).tolist()
+    order = torch.randperm(len(runs), generator=rng).tolist()
     window = _WINDOW * settings.batch_sentences
     found: list[tuple[int, ...]] = []
     for first in range(0, len(order), window):
         own = [runs[i] for i in order[first : first + window]]
         found.extend(fill(own, sentences, settings))
-    shuffled = [found[i] for i in torch.randperm(len(found), generator=chance).tolist()]
+    shuffled = [found[i] for i in torch.randperm(len(found), generator=rng).tolist()]
     if epoch < settings.short_first_epochs:
         shuffled.sort(key=lambda batch: max(sentences.sizes[number] for number in batch))
     return shuffled
@@ -40,30 +43,30 @@ def batches(
 def fill(
     runs: Sequence[Sequence[int]], sentences: TrainingSentences, settings: TrainingSettings
 ) -> Iterator[tuple[int, ...]]:
-    """Batches of some of the runs."""
+    """Divide runs of sentences into batches of similar length."""
     budget = Budget(settings.batch_sentences, settings.batch_pieces)
     return length_buckets(runs, sentences.sizes, sentences.words, budget)
 
 
 def share_of_process(batch: Sequence[int], *, process: int, processes: int) -> tuple[int, ...]:
-    """What one process gets of a batch; the parts are alike in number and length."""
+    """The share of a batch for one process; shares are similar in number and length."""
     return tuple(batch[process::processes])
 
 
 _Item = tuple[int, int, int]
-"""Start, end, and number of the label."""
+"""Start, end and label id."""
 
 
 def gold_spans(
     rows: Sequence[WordRow], labels: Sequence[str], *, fragments: bool = False
 ) -> GoldSpans:
-    """The entities of sentences as tensors. A label that is not listed is left out.
+    """The gold entities of sentences as tensors, without entities whose label is not listed.
 
     Args:
         rows: The sentences.
         labels: Names of the label ids 1, 2, …
-        fragments: Give discontinuous entities piece by piece, and what belongs together; else they
-            are given with their gaps.
+        fragments: Give the fragments of discontinuous entities and the links between them;
+            otherwise a discontinuous entity is one span from its first to its last word.
     """
     numbers = {label: number for number, label in enumerate(labels, start=1)}
     known = [[entity for entity in row.entities if entity.label in numbers] for row in rows]
@@ -83,16 +86,16 @@ def gold_spans(
 def _items(
     entities: Iterable[Entity[WordSpan]], numbers: Mapping[str, int], *, fragments: bool
 ) -> list[_Item]:
-    """Whole entities as they come, then all other pieces, each of them once."""
+    """Contiguous entities in their order, then the distinct fragments of the others."""
     whole: list[_Item] = []
-    pieces: dict[_Item, None] = {}
+    parts: dict[_Item, None] = {}
     for entity in entities:
         number = numbers[entity.label]
         if fragments and entity.fragments:
-            pieces |= dict.fromkeys((p.start, p.end, number) for p in entity.fragments)
+            parts |= dict.fromkeys((p.start, p.end, number) for p in entity.fragments)
         else:
             whole.append((entity.span.start, entity.span.end, number))
-    return whole + [piece for piece in pieces if piece not in whole]
+    return whole + [part for part in parts if part not in whole]
 
 
 def _link(
@@ -102,7 +105,7 @@ def _link(
     items: Sequence[_Item],
     numbers: Mapping[str, int],
 ) -> None:
-    """Write down which items of a sentence belong together, and which are entities alone."""
+    """Set which items of a sentence are fragments of one entity, and which are whole entities."""
     places: dict[_Item, list[int]] = {}
     for place, item in enumerate(items):
         places.setdefault(item, []).append(place)
@@ -114,13 +117,13 @@ def _link(
         else:
             everywhere = torch.tensor([place for some in own for place in some])
             together[everywhere[:, None], everywhere] = 1.0
-    for some in places.values():  # what is there twice is not in two pieces
+    for some in places.values():  # equal items are not two fragments
         same = torch.tensor(some)
         together[same[:, None], same] = 0.0
 
 
 class FrozenOutputs:
-    """What the transformer says of each sentence of the training data, in main memory."""
+    """Cached outputs of a frozen transformer for each training sentence, in main memory."""
 
     def __init__(self) -> None:
         self._rows: dict[int, Tensor] = {}
@@ -129,7 +132,7 @@ class FrozenOutputs:
     def batches(
         sentences: TrainingSentences, settings: TrainingSettings
     ) -> Iterator[tuple[int, ...]]:
-        """All sentences in batches that depend on the data alone: a resumed run gets equal bits."""
+        """All sentences in batches that depend on the data only: a resumed run gets equal bits."""
         return fill(sentences.runs, sentences, settings)
 
     def add(
@@ -139,16 +142,16 @@ class FrozenOutputs:
         sentences: TrainingSentences,
         device: torch.device,
     ) -> None:
-        """Compute and keep what it says of these sentences."""
+        """Compute and cache the outputs for a batch."""
         prepared = encoder.prepare([sentences.examples[i] for i in batch])
-        said = encoder.transformer_words(prepared.to(device)).cpu()
-        self._rows |= dict(zip(batch, said.split(prepared.cached_rows), strict=True))
+        outputs = encoder.transformer_words(prepared.to(device)).cpu()
+        self._rows |= dict(zip(batch, outputs.split(prepared.cached_rows), strict=True))
 
     def of(self, batch: tuple[int, ...]) -> Tensor:
-        """What it says of these sentences, as `EncoderBatch.cached` wants it."""
+        """The cached outputs for a batch, for `EncoderBatch.cached`."""
         return torch.cat([self._rows[i] for i in batch])
 
     @property
     def megabytes(self) -> int:
-        """How much memory it takes."""
+        """Size of the cache."""
         return sum(rows.nbytes for rows in self._rows.values()) // 2**20

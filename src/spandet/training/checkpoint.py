@@ -24,46 +24,53 @@ from torch.optim import Optimizer
 from spandet.errors import TrainingError, UsageError
 from spandet.training import optimizer as optimizers
 
+CHECKPOINT = "checkpoint.safetensors"
+BEFORE = "checkpoint.before.safetensors"
+"""The checkpoint before the newest."""
+
+_MODEL, _OPTIMIZER = "model/", "optimizer/"
+_STATE, _DIGEST = "spandet", "sha256"
+_DRAFT_FOLDER = ".checkpoint.part"
+
 
 class DevScore(BaseModel):
-    """How good the model was on dev after an epoch (0 to 1), at its best threshold."""
+    """Scores on dev (0 to 1) at the threshold with the highest F1."""
 
     precision: float
     recall: float
     f1: float
     threshold: float
-    """The one with the highest F1."""
     f1_untuned: float
-    """At the recipe's threshold."""
+    """F1 at the recipe's threshold."""
 
 
 class EpochRecord(BaseModel):
-    """What one epoch brought."""
+    """Losses, dev score and speed of an epoch."""
 
     epoch: int
-    """Counted from 1, as people do."""
+    """Counted from 1."""
     step: int
     losses: dict[str, float]
     dev: DevScore | None
     sentences_per_second: float
     seconds: float
-    """Since the start of the run, pauses not counted."""
+    """Since the start of the run, without the time between stop and resume."""
 
 
 class LossSums(BaseModel):
-    """Loss parts since some moment: sums and counts, so that their quotients are true means."""
+    """Sums and counts of the parts of a loss over some batches, for exact means."""
 
     totals: dict[str, float] = Field(default_factory=dict)
     counts: dict[str, float] = Field(default_factory=dict)
 
     def add(self, other: LossSums) -> None:
-        """Those of one more batch, say."""
+        """Add the sums and counts of further batches."""
         for name, total in other.totals.items():
             self.totals[name] = self.totals.get(name, 0.0) + total
             self.counts[name] = self.counts.get(name, 0.0) + other.counts[name]
 
     def means(self) -> dict[str, float]:
-        """Each part per thing that it counts."""
+        """The mean of each part."""
         return {name: total / max(self.counts[name], 1.0) for name, total in self.totals.items()}
 
     def __str__(self) -> str:
@@ -71,70 +78,61 @@ class LossSums(BaseModel):
 
 
 class RunState(BaseModel):
-    """How far a run is. Order, chance and learning rates follow from it and need no memory."""
+    """The progress of a run. Order, random numbers and learning rates are computed from it."""
 
     identity: dict[str, Any]
-    """Recipe and data: what must be the same for the run to be the same."""
+    """Settings and digests of the data: equal identities give equal results."""
     epoch: int = 0
     """Epochs done."""
     position: int = 0
-    """Batches done in the epoch that runs."""
+    """Batches done in the current epoch."""
     step: int = 0
     """Optimizer steps done."""
     epoch_losses: LossSums = Field(default_factory=LossSums)
     log_losses: LossSums = Field(default_factory=LossSums)
-    """Since the last line of the log."""
+    """Losses since the last log line for steps."""
     history: list[EpochRecord] = Field(default_factory=list)
     best: int | None = None
     """The best epoch so far, counted from 1."""
     seconds: float = 0.0
     log_bytes: int = 0
-    """How much of the log belongs to this state."""
+    """Size of the log when this state was written."""
     scaler: dict[str, Any] | None = None
-    """Of fp16 arithmetic."""
+    """State of the gradient scaler in fp16."""
 
     @property
     def best_f1(self) -> float | None:
-        """On dev, of the best epoch, at its best threshold."""
+        """F1 on dev of the best epoch."""
         record = self.history[self.best - 1] if self.best else None
         return record.dev.f1 if record and record.dev else None
 
 
-CHECKPOINT = "checkpoint.safetensors"
-BEFORE = "checkpoint.before.safetensors"
-"""The one before the newest."""
-
-_MODEL, _OPTIMIZER = "model/", "optimizer/"
-_FACTS, _DIGEST = "spandet", "sha256"
-_DRAFTS = ".checkpoint.part"
-
-
 @dataclass(frozen=True)
 class Learner:
-    """What changes while learning: weights, and what the optimizer remembers of them."""
+    """The weights and the optimizer state, which training changes."""
 
     modules: nn.Module
     optimizer: Optimizer
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it by name."""
+        """Weights and optimizer state by name."""
         weights = self.modules.state_dict()
-        memory = optimizers.state_of(self.optimizer, self._names())
+        state = optimizers.state_of(self.optimizer, self._names())
         return {
             **{_MODEL + name: tensor for name, tensor in weights.items()},
-            **{_OPTIMIZER + name: tensor for name, tensor in memory.items()},
+            **{_OPTIMIZER + name: tensor for name, tensor in state.items()},
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go back to what `tensors` gave."""
-        self.modules.load_state_dict(_under(_MODEL, tensors))
-        optimizers.restore(self.optimizer, _under(_OPTIMIZER, tensors), self._names())
+        """Load what `tensors` returned."""
+        self.modules.load_state_dict(_with_prefix(_MODEL, tensors))
+        optimizers.restore(self.optimizer, _with_prefix(_OPTIMIZER, tensors), self._names())
 
     def _names(self) -> dict[nn.Parameter, str]:
         return {parameter: name for name, parameter in self.modules.named_parameters()}
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
@@ -143,25 +141,25 @@ def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 class DamagedCheckpointError(UsageError):
-    """A checkpoint that is not as it was written."""
+    """A checkpoint whose contents differ from what was written."""
 
 
 def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
     """Replace the checkpoint, and keep the old one under the name `BEFORE`.
 
-    Whatever happens, the old or the new one is there, complete.
+    If this is interrupted, at least one complete checkpoint exists.
 
     Raises:
-        TrainingError: it cannot be written, because the disk is full, say.
+        TrainingError: it cannot be written, for instance because the disk is full.
     """
-    # A folder of its own, because a save that is killed leaves a file with a random name.
-    drafts = path.with_name(_DRAFTS)
+    # In a separate folder, because a killed save leaves a file with a random name.
+    folder = path.with_name(_DRAFT_FOLDER)
     try:
-        shutil.rmtree(drafts, ignore_errors=True)
-        drafts.mkdir()
-        draft = drafts / path.name
-        tensors, facts = _separate(learner.tensors()), state.model_dump_json()
-        metadata = {_FACTS: facts, _DIGEST: digest_of(facts, tensors)}
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        draft = folder / path.name
+        tensors, state_json = _separate(learner.tensors()), state.model_dump_json()
+        metadata = {_STATE: state_json, _DIGEST: digest_of(state_json, tensors)}
         save_file(tensors, draft, metadata=metadata)
         with draft.open("rb+") as stream:
             os.fsync(stream.fileno())
@@ -175,67 +173,67 @@ def write_checkpoint(path: Path, learner: Learner, state: RunState) -> None:
             f"cannot write the checkpoint {path}: {reason(error)}{before}"
         ) from error
     finally:
-        shutil.rmtree(drafts, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Forget it, and what a killed run may have left beside it."""
-    # The newest goes last: as long as it is there, the run is not over.
+    """Delete the checkpoints, and the drafts of a killed run."""
+    # The newest last: as long as it exists, the run is not finished.
     for each in (path.with_name(BEFORE), path):
         each.unlink(missing_ok=True)
-    shutil.rmtree(path.with_name(_DRAFTS), ignore_errors=True)
+    shutil.rmtree(path.with_name(_DRAFT_FOLDER), ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that was read."""
+    """A checkpoint in memory."""
 
     path: Path
     tensors: Mapping[str, Tensor]
     state: RunState
 
     def make_newest(self) -> None:
-        """Let it replace a damaged one, which else would replace it in turn."""
+        """Rename it to `CHECKPOINT`, so that a damaged newer one does not become `BEFORE`."""
         self.path.replace(self.path.with_name(CHECKPOINT))
 
 
 def read_checkpoint(path: Path) -> Saved:
-    """The tensors and the state of a checkpoint.
+    """Read a checkpoint.
 
     Raises:
-        UsageError: there is none.
-        DamagedCheckpointError: it cannot be read, is not one of ours, or not as it was written.
+        UsageError: the file does not exist.
+        DamagedCheckpointError: it cannot be read, is no checkpoint, or its checksum differs.
     """
     try:
         with safe_open(path, framework="pt") as stored:
             metadata = stored.metadata() or {}
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        facts = metadata[_FACTS]
-        if metadata.get(_DIGEST) != digest_of(facts, tensors):
+        state_json = metadata[_STATE]
+        if metadata.get(_DIGEST) != digest_of(state_json, tensors):
             found = "differs" if _DIGEST in metadata else "is missing (older versions wrote none)"
             raise DamagedCheckpointError(f"{path} is damaged: its checksum {found}")
-        return Saved(path, tensors, RunState.model_validate_json(facts))
+        return Saved(path, tensors, RunState.model_validate_json(state_json))
     except FileNotFoundError:
         raise UsageError(f"{path.parent} has no checkpoint to resume from") from None
     except OSError as error:
         raise DamagedCheckpointError(f"cannot read {path}: {reason(error)}") from None
     except (SafetensorError, KeyError, ValidationError) as error:
-        told = reason(error).split("\n")[0]
-        raise DamagedCheckpointError(f"{path} is not a checkpoint of spandet ({told})") from None
+        why = reason(error).split("\n")[0]
+        raise DamagedCheckpointError(f"{path} is not a checkpoint of spandet ({why})") from None
 
 
 def read_newest(folder: Path, note: Callable[[str], None]) -> Saved:
-    """The newest checkpoint that is intact: the last, or the one before it.
+    """Read the newest intact checkpoint: the last one, or the one before it.
 
     Args:
         folder: Of the run.
-        note: Is told if it is not the last.
+        note: Called with a message if the last one is damaged.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no intact checkpoint.
     """
     newest, before = folder / CHECKPOINT, folder / BEFORE
-    # Killed between two renames, a run leaves the one before alone; it is then the last.
+    # A run that is killed between the two renames of a save leaves `BEFORE` only.
     if not newest.exists() and before.exists():
         return read_checkpoint(before)
     try:
@@ -248,18 +246,18 @@ def read_newest(folder: Path, note: Callable[[str], None]) -> Saved:
         found = read_checkpoint(before)
     except DamagedCheckpointError as error:
         raise UsageError(f"no checkpoint is intact: {damage}; {error}") from None
-    note(f"{damage}: going on from the one before it")
+    note(f"{damage}: continuing from the one before it")
     return found
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Has the run in this folder written one?"""
+    """Has the run in this folder written a checkpoint?"""
     return (folder / CHECKPOINT).exists() or (folder / BEFORE).exists()
 
 
-def digest_of(facts: str, tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of a state in JSON and of all tensors: names, types, shapes and numbers."""
-    digest = hashlib.sha256(facts.encode())
+def digest_of(state_json: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of a state in JSON and of all tensors: names, types, shapes and values."""
+    digest = hashlib.sha256(state_json.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         digest.update(f"\0{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
@@ -268,12 +266,12 @@ def digest_of(facts: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What the system says, without the technicalities around it."""
+    """The message of an error, without the error number of the operating system."""
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, each with memory of its own, as the format wants it."""
+    """Copy tensors that share memory, which safetensors does not allow."""
     seen: set[int] = set()
     result = {}
     for name, tensor in tensors.items():
@@ -284,7 +282,7 @@ def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last; not every system lets a folder be opened."""
+    """Write the renames to the disk; not every system can open a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

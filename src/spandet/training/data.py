@@ -1,4 +1,4 @@
-"""What a run learns from and is measured on."""
+"""Training and dev data: documents, what can be learnt of them, sentences for the encoder."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from spandet.text import Document, WordRow
 
 @dataclass(frozen=True)
 class Split:
-    """The documents of one side, and how to tell whether they are the same another time."""
+    """The documents of the training or dev data, with digests that identify them."""
 
     name: str
-    """The file's name without its folders, which are nobody's business."""
+    """The file's name without its folders."""
     documents: tuple[Document, ...]
     content: str
     """A digest of texts, sentences and entities."""
     file_sha256: str | None
-    """Of the file as it is, where there is one."""
+    """SHA-256 of the file, if the documents were read from one."""
     left_out: tuple[str, ...] = ()
-    """What cannot be learnt, in words."""
+    """Warnings about entities that were removed because they cannot be learnt."""
 
     @property
     def sentences(self) -> int:
-        """How many sentences there are."""
+        """Number of sentences."""
         return sum(len(document.sentences) for document in self.documents)
 
     @property
     def entities(self) -> int:
-        """How many entities there are."""
+        """Number of entities."""
         return sum(len(document.entities) for document in self.documents)
 
     @property
     def labels(self) -> set[str]:
-        """All labels that occur."""
+        """The labels of all entities."""
         return {entity.label for document in self.documents for entity in document.entities}
 
 
 Documents = Split | Corpus | Iterable[Document] | str | PathLike[str]
-"""What `train` takes as data: what `load` or `read` gave, documents, or a path to read."""
+"""Data for `train`: a split from `load`, a corpus from `read`, documents, or a path to read."""
 
 
 def load(source: Documents, *, limit: int | None = None) -> Split:
-    """Read everything, or the first `limit` sentences."""
+    """Read all documents, or the first `limit` sentences."""
     if isinstance(source, Split):
         return source
     corpus = read(source) if isinstance(source, str | PathLike) else source
@@ -76,7 +76,7 @@ def _first_sentences(documents: Iterable[Document], limit: int) -> Iterator[Docu
 
 
 def _cut(document: Document, sentences: int) -> Document:
-    """The document up to the end of a sentence, with the entities that lie before it."""
+    """The first sentences of a document, with the entities inside them."""
     own = document.sentences[:sentences]
     end = max((sentence.span.end for sentence in own if sentence.span), default=0)
     entities = tuple(entity for entity in document.entities if entity.span.end <= end)
@@ -99,14 +99,14 @@ def _file_sha256(path: Path) -> str:
 
 
 def learnable(split: Split, *, fragments: bool = False) -> Split:
-    """The split with only those entities that are a run of whole words of one sentence.
+    """The split with only those entities that consist of whole words of one sentence.
 
     Args:
-        split: What there is.
-        fragments: Discontinuous entities can be learnt, too, if their pieces are such runs.
+        split: The training data.
+        fragments: Keep discontinuous entities; otherwise they are removed, too.
 
     Raises:
-        UsageError: nothing is left to learn from.
+        UsageError: there are no sentences, or no entity is left.
     """
     if not any(sentence.words for d in split.documents for sentence in d.sentences):
         raise UsageError(f"the training data ({split.name}) have no sentences")
@@ -115,7 +115,7 @@ def learnable(split: Split, *, fragments: bool = False) -> Split:
     for document in split.documents:
         whole = tuple(e for e in document.entities if fragments or not e.fragments)
         gaps += len(document.entities) - len(whole)
-        # Sentences are named, so that raw text is not split again for each look at it.
+        # Sentences are stored, so that raw text is not split again on every access.
         aligned = _aligned(replace(document, entities=whole, own_sentences=document.sentences))
         cut += len(whole) - len(aligned.entities)
         documents.append(aligned)
@@ -148,14 +148,14 @@ def _fits(document: Document) -> bool:
 
 @dataclass(frozen=True)
 class TrainingSentences:
-    """Sentences as the encoder reads them, each with its entities; those without words are out."""
+    """Training sentences as input of the encoder, with their entities; empty ones are left out."""
 
     examples: Sequence[Example]
     rows: Sequence[WordRow]
     sizes: Sequence[int]
     """Pieces per sentence."""
     runs: Sequence[Sequence[int]]
-    """Which sentences are read as one."""
+    """Groups of sentences that the encoder reads as one passage."""
 
     @classmethod
     def of(cls, recognizer: Recognizer, documents: Iterable[Document]) -> TrainingSentences:

@@ -1,4 +1,4 @@
-"""The run's diary: log.jsonl always, TensorBoard's files where somebody wants them."""
+"""The log of a run: log.jsonl, and TensorBoard files if the settings ask for them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _logger = logging.getLogger("spandet")
 
 
 class Log:
-    """One JSON object per line. A resumed run cuts what came after its checkpoint."""
+    """One JSON object per line. A resumed run first removes the lines after its checkpoint."""
 
     def __init__(self, folder: Path, *, size: int, step: int, tensorboard: bool) -> None:
         """Open the log.
 
         Args:
             folder: Of the run.
-            size: How many bytes of an older log belong to this run.
-            step: Where the run stands.
-            tensorboard: Write TensorBoard's files too.
+            size: Bytes to keep of an existing log.
+            step: Optimizer steps done.
+            tensorboard: Also write TensorBoard files.
         """
-        # First what may be missing, so that nothing is cut in vain.
+        # First, because the extra may be missing: then the existing log must stay as it is.
         self._board = _board(folder, step) if tensorboard else None
         self._path = folder / LOG
         self._stream = self._path.open("ab")
         self._stream.truncate(self._kept(size))
-        self._show_again(step)
+        self._repeat_step(step)
 
     def __enter__(self) -> Self:
         return self
@@ -50,40 +50,40 @@ class Log:
             self._board.close()
 
     def _kept(self, size: int) -> int:
-        """How much to keep: `size`, or the whole lines of what is left of it."""
+        """Bytes to keep: `size`, or the complete lines of a log that is shorter than that."""
         left = self._path.read_bytes()[:size]
         if len(left) == size:
             return size
         _logger.warning(
-            "%s has %s bytes, expected %s of the run before: lines are lost, the run goes on",
+            "%s has %s bytes, expected %s: lines are lost, the run continues",
             *(self._path, f"{len(left):,}", f"{size:,}"),
         )
         return left.rfind(b"\n") + 1
 
-    def write(self, kind: str, step: int, facts: Mapping[str, Any]) -> None:
-        """One line, at once on its way to the disk."""
-        line = json.dumps({"kind": kind, "step": step, **facts}, ensure_ascii=False)
+    def write(self, kind: str, step: int, entry: Mapping[str, Any]) -> None:
+        """Write a line and flush it."""
+        line = json.dumps({"kind": kind, "step": step, **entry}, ensure_ascii=False)
         try:
             self._stream.write(line.encode() + b"\n")
             self._stream.flush()
         except OSError as error:
             raise TrainingError(f"cannot write {self._path}: {error.strerror}") from error
-        self._show(kind, step, facts)
+        self._write_scalars(kind, step, entry)
 
-    def _show(self, kind: str, step: int, facts: Mapping[str, Any]) -> None:
+    def _write_scalars(self, kind: str, step: int, entry: Mapping[str, Any]) -> None:
         if self._board is not None:
-            for name, value in _numbers(facts):
+            for name, value in _numbers(entry):
                 self._board.add_scalar(f"{kind}/{name}", value, step)
 
-    def _show_again(self, step: int) -> None:
-        """TensorBoard forgets whole steps only: of the last one, show what belongs to the run."""
+    def _repeat_step(self, step: int) -> None:
+        """Write the lines of a step to TensorBoard again: purging removes whole steps only."""
         if self._board is not None:
             for line in read_log(self._path):
                 if line["step"] == step:
-                    self._show(line.pop("kind"), line.pop("step"), line)
+                    self._write_scalars(line.pop("kind"), line.pop("step"), line)
 
     def size(self) -> int:
-        """How long it is, once everything is on the disk."""
+        """The size in bytes, after everything is written to the disk."""
         try:
             os.fsync(self._stream.fileno())
         except OSError as error:
@@ -92,7 +92,7 @@ class Log:
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log, without damaged ones."""
+    """The lines of a log; damaged lines are skipped."""
     for line in path.read_bytes().split(b"\n"):
         try:
             entry = json.loads(line)
@@ -103,10 +103,10 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def check_tensorboard() -> None:
-    """Is there what writes TensorBoard's files?
+    """Check that TensorBoard is installed.
 
     Raises:
-        MissingExtraError: no; says how to install it.
+        MissingExtraError: it is not.
     """
     _writer()
 
@@ -123,9 +123,9 @@ def _writer() -> Any:
     return SummaryWriter
 
 
-def _numbers(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+def _numbers(entry: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
     found: list[tuple[str, float]] = []
-    for key, value in facts.items():
+    for key, value in entry.items():
         if isinstance(value, Mapping):
             found += _numbers(value, f"{prefix}{key}/")
         elif isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""AdamW in four groups of parameters, and learning rates as a function of how far the run is."""
+"""AdamW with groups of parameters, and the schedule of their learning rates."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spandet.training.recipe import TrainingSettings
 
 
 class UncorrectedAdamW(AdamW):
-    """AdamW without bias correction: the running means are used as they are."""
+    """AdamW without bias correction of the running means."""
 
     @torch.no_grad()
     def step(  # type: ignore[override]
         self, closure: Callable[[], float] | None = None
     ) -> float | None:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -33,12 +33,12 @@ class UncorrectedAdamW(AdamW):
         return loss
 
     def _update(self, parameter: Tensor, gradient: Tensor, group: Mapping[str, Any]) -> None:
-        memory, (first, second) = self.state[parameter], group["betas"]
-        if not memory:
-            memory["exp_avg"] = torch.zeros_like(parameter)
-            memory["exp_avg_sq"] = torch.zeros_like(parameter)
-        mean: Tensor = memory["exp_avg"].lerp_(gradient, 1 - first)
-        square: Tensor = memory["exp_avg_sq"].mul_(second)
+        state, (first, second) = self.state[parameter], group["betas"]
+        if not state:
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        mean: Tensor = state["exp_avg"].lerp_(gradient, 1 - first)
+        square: Tensor = state["exp_avg_sq"].mul_(second)
         square.addcmul_(gradient, gradient, value=1 - second)
         parameter.mul_(1 - group["lr"] * group["weight_decay"])
         parameter.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-group["lr"])
@@ -47,10 +47,10 @@ class UncorrectedAdamW(AdamW):
 def build_optimizer(
     modules: nn.Module, pretrained: Iterable[nn.Parameter], settings: TrainingSettings
 ) -> AdamW:
-    """An optimizer for all parameters that may learn.
+    """An optimizer for all parameters that require gradients.
 
-    Vectors and scalars (biases, norms) are not decayed. Each group remembers its highest learning
-    rate as `peak_lr` and whether it belongs to the pretrained part.
+    There is no weight decay for vectors and scalars (biases, norms). Each group has its highest
+    learning rate as `peak_lr`, and `pretrained`: does it belong to the pretrained encoder?
     """
     ids = {id(parameter) for parameter in pretrained}
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
@@ -69,18 +69,18 @@ def build_optimizer(
     ]
     if not settings.bias_correction:
         return UncorrectedAdamW(rows, lr=0.0, betas=settings.betas, eps=settings.eps)
-    # Fused is several times faster than the plain loop on a CPU, and gives the same.
+    # The fused version is several times faster than the plain loop on a CPU, with equal results.
     fused = all(p.device.type in {"cpu", "cuda"} for p in modules.parameters())
     return AdamW(rows, lr=0.0, betas=settings.betas, eps=settings.eps, fused=fused)
 
 
 def set_learning_rates(optimizer: Optimizer, settings: TrainingSettings, at: float) -> None:
-    """Give each group its learning rate.
+    """Set the learning rate of each group.
 
     Args:
         optimizer: From `build_optimizer`.
-        settings: Shape and height of the schedule.
-        at: Epochs done, with fractions. What is frozen at first starts its schedule afterwards.
+        settings: The schedule.
+        at: Epochs done, with fractions. The schedule of the encoder starts after its frozen epochs.
     """
     frozen, scale = settings.frozen_epochs, settings.first_stage_scale
     for group in optimizer.param_groups:
@@ -95,7 +95,7 @@ def set_learning_rates(optimizer: Optimizer, settings: TrainingSettings, at: flo
 
 
 def share_of_peak(done: float, settings: TrainingSettings) -> float:
-    """The part of its highest value that a rate has when `done` (0 to 1) of the run is over."""
+    """The learning rate as a share of its peak when `done` (0 to 1) of the run is over."""
     if done < settings.warmup:
         return done / settings.warmup
     if settings.schedule == "constant" or settings.warmup == 1:
@@ -105,35 +105,35 @@ def share_of_peak(done: float, settings: TrainingSettings) -> float:
 
 
 def state_of(optimizer: Optimizer, names: Mapping[nn.Parameter, str]) -> dict[str, Tensor]:
-    """What the optimizer remembers of each parameter, as `parameter/what`."""
+    """The optimizer state of each parameter, as `parameter/key`."""
     return {
-        f"{name}/{what}": value
+        f"{name}/{key}": value
         for parameter, name in names.items()
-        for what, value in optimizer.state.get(parameter, {}).items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
 def restore(
     optimizer: Optimizer, state: Mapping[str, Tensor], names: Mapping[nn.Parameter, str]
 ) -> None:
-    """Make the optimizer remember what `state_of` gave."""
+    """Load what `state_of` returned."""
     by_name = {name: parameter for parameter, name in names.items()}
-    for key, value in state.items():
-        name, _, what = key.rpartition("/")
+    for path, value in state.items():
+        name, _, key = path.rpartition("/")
         parameter = by_name[name]
-        optimizer.state[parameter][what] = value.to(parameter.device)
+        optimizer.state[parameter][key] = value.to(parameter.device)
 
 
 def build_layered_optimizer(
     objective: nn.Module, encoder: nn.Module, settings: TrainingSettings, layer_decay: float
 ) -> AdamW:
-    """The optimizer of `spandet.training`, with groups for the layers of the encoder.
+    """The same optimizer, with a lower learning rate for each lower layer of the encoder.
 
     Args:
-        objective: All that learns.
-        encoder: The pretrained part of it.
-        settings: Of the optimizer.
-        layer_decay: A layer's learning rate as a share of that of the layer above it.
+        objective: The module to train.
+        encoder: Its pretrained part.
+        settings: Settings of the optimizer.
+        layer_decay: The learning rate of a layer as a share of that of the layer above it.
     """
     optimizer = build_optimizer(objective, encoder.parameters(), settings)
     if layer_decay == 1:
@@ -153,7 +153,7 @@ def build_layered_optimizer(
 
 
 def _depths(encoder: nn.Module) -> dict[nn.Parameter, int]:
-    """Layers above each parameter; what lies outside of the layers is below or above them all."""
+    """The number of layers above each parameter; embeddings are below all layers."""
     layers: dict[nn.Parameter, int | None] = {}
     for name, parameter in encoder.named_parameters():
         number = re.search(r"\.(\d+)\.", name)

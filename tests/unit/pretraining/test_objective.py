@@ -84,11 +84,11 @@ def test_the_loss_is_that_of_the_plain_computation(encoder: Pretrained, vocabula
 @torch.no_grad()
 def test_alone_is_as_in_a_batch(encoder: Pretrained) -> None:
     made = objective(encoder, whole_words=True)
-    rows, chance = blocks(encoder, 4), range(4)
-    together = made(made.prepare(rows, [generator(0, n) for n in chance]))["masked"]
+    rows, numbers = blocks(encoder, 4), range(4)
+    together = made(made.prepare(rows, [generator(0, n) for n in numbers]))["masked"]
     alone = [
         made(made.prepare([row], [generator(0, n)]))["masked"]
-        for row, n in zip(rows, chance, strict=True)
+        for row, n in zip(rows, numbers, strict=True)
     ]
 
     assert float(together.count) == sum(float(one.count) for one in alone)

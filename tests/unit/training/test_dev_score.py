@@ -46,20 +46,20 @@ def f1_at(gold: list[Document], found: list[Document], threshold: float) -> floa
 @settings(max_examples=60)
 def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned: float) -> None:
     gold, found = [one for one, _ in pairs], [other for _, other in pairs]
-    judged = dev_score(gold, found, untuned=untuned)
+    scored = dev_score(gold, found, untuned=untuned)
 
-    assert judged.f1 == f1_at(gold, found, judged.threshold)
-    assert judged.f1_untuned == f1_at(gold, found, untuned)
+    assert scored.f1 == f1_at(gold, found, scored.threshold)
+    assert scored.f1_untuned == f1_at(gold, found, untuned)
     every = [f1_at(gold, found, threshold) for threshold in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)]
-    assert judged.f1 == pytest.approx(max(every))
+    assert scored.f1 == pytest.approx(max(every))
     fixed = dev_score(gold, found, untuned=untuned, tune=False)
-    assert (fixed.threshold, fixed.f1) == (untuned, judged.f1_untuned)
+    assert (fixed.threshold, fixed.f1) == (untuned, scored.f1_untuned)
 
 
 @pytest.mark.parametrize("crossing", ["keep", "greedy", "both"])
 @pytest.mark.parametrize("decay", [1.0, 0.5])
 def test_a_threshold_only_takes_away(crossing: str, decay: float) -> None:
-    """So one decoding with threshold 0 is enough to judge them all."""
+    """So one decoding with threshold 0 is enough for all thresholds."""
     torch.manual_seed(3)
     recognizer = ToyRecognizer(["pair", "thing"])
     recognizer.decoding = DecodingSettings.build(
@@ -79,7 +79,7 @@ def test_what_words_cannot_express_is_missed_and_counted() -> None:
     gold = [Document(TEXT, (gap, Entity(CharSpan(6, 8), "x")))]
     found = [Document(TEXT, (Entity(CharSpan(0, 5), "x", 0.2), Entity(CharSpan(6, 8), "x", 0.3)))]
 
-    judged = dev_score(gold, found, untuned=0.5)
+    scored = dev_score(gold, found, untuned=0.5)
 
-    assert (judged.precision, judged.recall, judged.f1_untuned) == (1.0, 0.5, 0.0)
-    assert judged.threshold == pytest.approx(0.25)
+    assert (scored.precision, scored.recall, scored.f1_untuned) == (1.0, 0.5, 0.0)
+    assert scored.threshold == pytest.approx(0.25)

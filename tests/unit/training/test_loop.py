@@ -110,10 +110,10 @@ def test_a_look_at_dev_changes_nothing_but_the_log(tmp_path: Path) -> None:
 
     assert largest_difference(runs[0].weights(), runs[1].weights()) == 0
     assert lines(tmp_path / "0", "evaluation") == []
-    looks = lines(tmp_path / "2", "evaluation")
-    assert [look["step"] for look in looks] == [2, 4, 8, 10]  # not where an epoch ends
-    assert [look["sentences"] for look in looks] == [8, 16, 32, 40]
-    assert all(0 <= look["dev"]["f1"] <= 1 for look in looks)
+    evaluations = lines(tmp_path / "2", "evaluation")
+    assert [line["step"] for line in evaluations] == [2, 4, 8, 10]  # not where an epoch ends
+    assert [line["sentences"] for line in evaluations] == [8, 16, 32, 40]
+    assert all(0 <= line["dev"]["f1"] <= 1 for line in evaluations)
 
 
 def stop_after(toy: Toy, *, steps: int) -> None:
@@ -266,13 +266,13 @@ def test_an_unsure_model_is_judged_at_its_own_threshold(tmp_path: Path) -> None:
     """What is right but unsure counts, and is what is found when the model is used."""
     toy = Toy(tmp_path, sentences=60, dev=20, epochs=1, lr=0.1, encoder_lr=0.1)
     toy.loop._untuned = 0.999
-    judged = toy.run().history[0].dev
+    scored = toy.run().history[0].dev
 
-    assert judged is not None
-    assert judged.f1_untuned < 0.1 < judged.f1
+    assert scored is not None
+    assert scored.f1_untuned < 0.1 < scored.f1
     dev = toy.loop.dev or ()
     used = evaluate(dev, toy.recognizer.predict(dev), resamples=0).micro
-    assert (used.precision, used.recall, used.f1) == (judged.precision, judged.recall, judged.f1)
+    assert (used.precision, used.recall, used.f1) == (scored.precision, scored.recall, scored.f1)
 
 
 def test_a_threshold_that_is_not_to_be_tuned_stays(tmp_path: Path) -> None:
@@ -281,10 +281,10 @@ def test_a_threshold_that_is_not_to_be_tuned_stays(tmp_path: Path) -> None:
         update={"tune": False, "threshold": 0.25}
     )
     toy.loop._untuned = 0.25
-    judged = toy.run().history[0].dev
-    assert judged is not None
-    assert judged.f1 == judged.f1_untuned
-    assert toy.recognizer.decoding.threshold == judged.threshold == 0.25
+    scored = toy.run().history[0].dev
+    assert scored is not None
+    assert scored.f1 == scored.f1_untuned
+    assert toy.recognizer.decoding.threshold == scored.threshold == 0.25
 
 
 def test_without_dev_the_last_epoch_is_kept(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint_costs_minutes_and_not_the_run(
     flip(out / CHECKPOINT)
     run(out, resume=True, progress=True)
     said = capsys.readouterr().err
-    assert "checkpoint.safetensors is damaged: its checksum differs: going on from the" in said
+    assert "checkpoint.safetensors is damaged: its checksum differs: continuing from the" in said
     assert results(out) == results(whole)
     assert len((out / "log.jsonl").read_bytes().splitlines()) == 9 + 3
     assert names(out) == names(whole)
