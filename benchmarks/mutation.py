@@ -25,7 +25,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-DEFAULT = ["spans", "inference/decoding.py", "evaluation", "training/gold.py"]
+DEFAULT = ["spans", "inference/decoding.py", "evaluation", "training/batches.py"]
 MOST_MEMORY = 8 * 2**30
 PRELOADED = ("torch", "scipy.optimize", "transformers", "pydantic", "rich.console", "beartype")
 

@@ -148,7 +148,7 @@ def test_stopped_and_resumed_it_is_the_run_that_was_never_stopped(place: Place) 
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "give the same command with --resume to go on from there" in said
+    assert "give the same command with --resume to continue from there" in said
     assert "Traceback" not in said
 
     process = place.start("stopped", "--resume")

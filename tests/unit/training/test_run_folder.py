@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spandet.errors import UsageError
+import spandet
+from spandet.errors import SpandetError, UsageError
 from spandet.pretraining import PretrainingSettings
 from spandet.pretraining import run as pretraining_run
 from spandet.training import Recipe, TrainingSettings
 from spandet.training import run as training_run
-from spandet.training.run_folder import check_identity
+from spandet.training.run_folder import check_identity, identity_of_finished
 
 
 def test_another_run_is_named() -> None:
@@ -63,3 +65,17 @@ def test_settings_that_cannot_be_read_are_compared_as_they_are() -> None:
 def test_old_names_of_training_settings_are_read() -> None:
     assert TrainingSettings.build({"look_steps": 5}, where="training").evaluation_steps == 5
     assert recipe_values(look_steps=5)["training"]["evaluation_steps"] == 5
+
+
+def test_the_recipe_of_the_bundled_model_is_read() -> None:
+    """It was written when a setting had another name."""
+    path = Path(spandet.__file__).parent / "models/bio-en/recipe.toml"
+    assert "look_steps" in path.read_text(encoding="utf-8")
+    assert Recipe.load(path).training.evaluation_steps == 0
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"identity": 1}'])
+def test_a_damaged_summary_is_explained(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(SpandetError, match=r"run\.json"):
+        identity_of_finished(tmp_path)
