@@ -1,0 +1,159 @@
+"""Equations of the papers: cited in the code exactly where docs/methods says.
+
+A page has one row per equation: `| eq. 3 | function in tests/papers | code |`, where the code is a
+dotted name, or "not computed: " and the reason. To check another page, add it to PAPERS.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "src"
+ROW = re.compile(r"^\| (eq\.|algorithm) (\d+) \| (.*) \| (.*) \|$", re.MULTILINE)
+CITATION = re.compile(r"\b(eqs?\.|algorithms?) (\d[\d,\-– ]*(?:and \d[\d\-–]*)*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, its page in docs/methods, and the code that is written after it."""
+
+    page: str
+    title: str
+    """A citation outside `files` counts where the same docstring or comment has this title."""
+    equations: int
+    algorithms: int
+    files: tuple[str, ...]
+    """Files and folders below src/spandet whose citations are of this paper."""
+    transcription: str
+
+    def rows(self) -> list[tuple[Numbered, str, str]]:
+        """Equation, functions of the transcription, and code of each row of the page."""
+        text = (ROOT / "docs" / "methods" / f"{self.page}.md").read_text("utf-8")
+        return [((kind, int(number)), *cells) for kind, number, *cells in ROW.findall(text)]
+
+    def cites(self, path: Path, text: str) -> bool:
+        """Is a citation in this text of this file one of this paper?"""
+        name = path.relative_to(SOURCE / "spandet").as_posix()
+        own = any(name == file or name.startswith(f"{file}/") for file in self.files)
+        return own or self.title.lower() in text.lower()
+
+
+PAPERS = [
+    Paper(
+        page="locate-and-label",
+        title="Locate and Label",
+        equations=18,
+        algorithms=1,
+        files=("detectors/locate_and_label",),
+        transcription="locate_and_label_paper",
+    ),
+]
+Numbered = tuple[str, int]
+"""`eq.` or `algorithm`, and its number."""
+
+
+def cited(text: str) -> set[Numbered]:
+    """All equations and algorithms that a text cites; `eqs. 6-7` are two."""
+    found: set[Numbered] = set()
+    for word, numbers in CITATION.findall(text):
+        kind = "eq." if word.lower().startswith("eq") else "algorithm"
+        for first, last in re.findall(r"(\d+)(?:[-–](\d+))?", numbers):
+            found |= {(kind, number) for number in range(int(first), int(last or first) + 1)}
+    return found
+
+
+@cache
+def citing_files() -> list[Path]:
+    return [p for p in sorted(SOURCE.rglob("*.py")) if CITATION.search(p.read_text("utf-8"))]
+
+
+@cache
+def own_texts(path: Path) -> dict[str, str]:
+    """The source of each class and function without those inside it, by dotted name."""
+    source = path.read_text("utf-8")
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    lines = source.splitlines()
+    owner = [module] * len(lines)
+    for name, node in _definitions(ast.parse(source), module):  # outer before inner
+        last = node.end_lineno or node.lineno
+        owner[node.lineno - 1 : last] = [name] * (last - node.lineno + 1)
+    texts: dict[str, str] = {}
+    for name, line in zip(owner, lines, strict=True):
+        texts[name] = f"{texts.get(name, '')} {line.strip().lstrip('#').strip()}"
+    return texts
+
+
+Definition = ast.ClassDef | ast.FunctionDef
+
+
+def _definitions(tree: ast.AST, name: str) -> Iterator[tuple[str, Definition]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Definition):
+            yield f"{name}.{node.name}", node
+            yield from _definitions(node, f"{name}.{node.name}")
+
+
+def code_of(places: str) -> list[str]:
+    return re.findall(r"`(spandet\.[\w.]+)`", places)
+
+
+@pytest.fixture(params=PAPERS, ids=lambda paper: str(paper.page))
+def paper(request: pytest.FixtureRequest) -> Paper:
+    chosen: Paper = request.param
+    return chosen
+
+
+def test_the_page_lists_every_equation_with_its_code_or_a_reason(paper: Paper) -> None:
+    wanted = [("eq.", number) for number in range(1, paper.equations + 1)]
+    wanted += [("algorithm", number) for number in range(1, paper.algorithms + 1)]
+    assert [equation for equation, *_ in paper.rows()] == wanted
+    for equation, _, places in paper.rows():
+        assert code_of(places) or re.match(r"not computed: \w", places), equation
+
+
+def test_the_code_that_the_page_names_cites_the_equation(paper: Paper) -> None:
+    texts = {name: text for path in citing_files() for name, text in own_texts(path).items()}
+    for equation, _, places in paper.rows():
+        for name in code_of(places):
+            assert name in texts, f"{paper.page}.md, {equation}: no {name} that cites it"
+            assert equation in cited(texts[name]), f"{name} does not cite {equation}"
+
+
+def test_every_citation_is_on_the_page(paper: Paper) -> None:
+    listed = {(equation, name) for equation, _, at in paper.rows() for name in code_of(at)}
+    for path in citing_files():
+        for name, text in own_texts(path).items():
+            for equation in cited(text) if paper.cites(path, text) else ():
+                assert (equation, name) in listed, f"{name} cites {equation}: {paper.page}.md"
+
+
+def test_the_transcription_has_a_function_for_every_equation(paper: Paper) -> None:
+    tree = ast.parse((ROOT / "tests" / "papers" / f"{paper.transcription}.py").read_text("utf-8"))
+    docs = {name: ast.get_docstring(node) or "" for name, node in _definitions(tree, "")}
+    for equation, functions, _ in paper.rows():
+        names = re.findall(r"`(\w+)`", functions)
+        assert names, equation
+        for name in names:
+            assert equation in cited(docs[f".{name}"]), f"{name} does not cite {equation}"
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Eq. 3: logits.", {3}),
+        ("(eqs. 6-7), then eq. 9", {6, 7, 9}),
+        ("Eqs. 2 and 9: states", {2, 9}),
+        ("eqs. 1, 2 and 4-5.", {1, 2, 4, 5}),
+        ("torch.eq.1, seq. 2", set()),
+    ],
+)
+def test_citations_are_read(text: str, numbers: set[int]) -> None:
+    assert {number for _, number in cited(text)} == numbers
