@@ -1,4 +1,4 @@
-"""Settings: frozen, explained beside what they set, and checked. A misspelt key is an error."""
+"""Settings: immutable, validated, with a description per field. An unknown key is an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Natural = Annotated[int, Ge(0)]
 
 
 class Settings(BaseModel):
-    """The base of every group of settings."""
+    """Base class of all settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -33,7 +33,7 @@ class Settings(BaseModel):
 
     @classmethod
     def filled(cls, preset: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        """A preset's values, with `values` (old names allowed) in their place where given."""
+        """The values of a preset, overridden by `values`, which may use old names."""
         try:
             return {**preset, **current_names(cls.__name__, values)}
         except ValueError as error:
@@ -41,10 +41,10 @@ class Settings(BaseModel):
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str) -> Self:
-        """Checked settings.
+        """Validate values of the section `where`.
 
         Raises:
-            ConfigError: names every bad key in `where`, with what it knows or expects.
+            ConfigError: lists every unknown key and invalid value, and what is expected.
         """
         try:
             return cls.model_validate(dict(values))
@@ -61,8 +61,8 @@ def _explain(cls: type[BaseModel], item: Any, where: str) -> str:
         return f"[{section}] {key}: {item['msg']}, got {item['input']!r}"
     known = sorted(_fields_at(cls, path))
     close = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
-    return f"[{section}] does not know {key}; {hint}"
+    hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+    return f"[{section}] has no setting {key}; {hint}"
 
 
 def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
@@ -76,7 +76,7 @@ def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
 
 
 def read_toml(text: str, *, name: str) -> dict[str, Any]:
-    """The tables of a TOML text."""
+    """Parse a TOML text; `name` is its file name in errors."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -84,7 +84,7 @@ def read_toml(text: str, *, name: str) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """The value in a JSON file.
+    """Parse a JSON file.
 
     Raises:
         UsageError: the file is missing, cannot be read, or is not JSON.
@@ -104,7 +104,7 @@ def read_json(path: Path) -> Any:
 
 
 def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """A copy with dotted assignments such as `training.epochs=3` applied; values are TOML."""
+    """A copy with assignments such as `training.epochs=3` applied; values are TOML."""
     result: dict[str, Any] = json.loads(json.dumps(values))
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
@@ -121,7 +121,7 @@ def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, An
 
 
 def _value(text: str) -> Any:
-    """A TOML value; what is none is a string, so that names need no quotes."""
+    """Parse a TOML value; anything else is a string, so that names need no quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Chance is an argument: generators that depend on named keys and on nothing else."""
+"""Random generators seeded by keys; every random function takes a generator as argument."""
 
 from hashlib import blake2b
 
@@ -6,7 +6,7 @@ from torch import Generator
 
 
 def generator(*keys: int | str) -> Generator:
-    """A generator on the CPU for these keys: the same keys, the same numbers, everywhere."""
+    """A CPU generator seeded by these keys: equal keys give equal numbers on every machine."""
     digest = blake2b(
         "\0".join(map(str, keys)).encode("utf-8", "surrogatepass"), digest_size=8
     ).digest()

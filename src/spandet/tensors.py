@@ -1,7 +1,7 @@
-"""The few bundles of tensors that cross folders.
+"""Dataclasses of tensors that encoders, detectors, decoding and training exchange.
 
-Axes, always in this order: batch piece word span gold label dim. Masks are True where something is
-real. Spans are half-open and counted in words of their sentence. Label 0 is "no entity".
+Axes are always in this order: batch piece word span gold label dim. Masks are False for padding.
+Spans are half-open and counted in words of their sentence. Label 0 is "no entity".
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ class WordFeatures:
     features: Float[Tensor, "batch word dim"]
     mask: Bool[Tensor, "batch word"]
     sentence: Float[Tensor, "batch sentence_dim"] | None = None
-    """One vector for the whole sentence, from encoders that have one."""
+    """One vector per sentence, from encoders that compute one."""
 
     @property
     def lengths(self) -> Int[Tensor, " batch"]:
-        """Words per sentence."""
+        """Number of words of each sentence."""
         return self.mask.sum(dim=1)
 
     def with_padding(self) -> "WordFeatures":
-        """The same with room for a word, even where no sentence has any."""
+        """Add a column of padding if no sentence of the batch has a word."""
         if self.mask.shape[1]:
             return self
         features = F.pad(self.features, (0, 0, 0, 1))
@@ -38,69 +38,66 @@ class WordFeatures:
 
 @dataclass(frozen=True)
 class Links:
-    """How the fragments of discontinuous entities belong together.
-
-    Probabilities or, where it is known, 0 and 1.
-    """
+    """Which fragments form a discontinuous entity: probabilities, or 0 and 1 for gold."""
 
     together: Float[Tensor, "batch span span"]
-    """Are two fragments parts of one entity? Symmetric, and 0 for those that touch or overlap."""
+    """Two fragments belong to one entity; symmetric, and 0 for fragments that touch or overlap."""
     alone: Float[Tensor, "batch span"]
-    """Is a fragment an entity by itself?"""
+    """A fragment is an entity by itself."""
 
 
 @dataclass(frozen=True)
 class GoldSpans:
-    """What is right: the entities of each sentence."""
+    """The gold entities of each sentence."""
 
     spans: Int[Tensor, "batch gold 2"]
     labels: Int[Tensor, "batch gold"]
     mask: Bool[Tensor, "batch gold"]
     links: Links | None = None
-    """Where discontinuous entities are given as their fragments; else everything is whole."""
+    """Given where `spans` are fragments; otherwise each span is an entity."""
 
     @property
     def counts(self) -> Int[Tensor, " batch"]:
-        """Entities per sentence."""
+        """Number of entities of each sentence."""
         return self.mask.sum(dim=1)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where each predicted span stood after one stage of a detector, and what it was taken for."""
+    """The candidate spans after one stage of a detector."""
 
     name: str
     spans: Float[Tensor, "batch span 2"]
     scores: Float[Tensor, "batch span"] | None = None
-    """How sure the stage was that there is an entity, where it says so."""
+    """Probability that a span is an entity, from stages that predict it."""
     label_probs: Float[Tensor, "batch span label"] | None = None
-    """What it took it for, where it says so."""
+    """Label probabilities, from stages that predict them."""
 
 
 Trace = tuple[Stage, ...]
-"""The way of each predicted span, stage by stage; the span axis is that of the predictions."""
+"""The trajectory of each candidate, stage by stage; all stages have the same span axis."""
 
 
 @dataclass(frozen=True)
 class SpanPredictions:
-    """What a detector believes, before anything is thresholded or suppressed."""
+    """The candidates of a detector, before decoding."""
 
     spans: Int[Tensor, "batch span 2"]
     label_probs: Float[Tensor, "batch span label"]
     mask: Bool[Tensor, "batch span"]
     trace: Trace = ()
     links: Links | None = None
-    """From detectors that find the fragments of discontinuous entities."""
+    """From detectors that predict the fragments of discontinuous entities."""
     type_probs: Float[Tensor, "batch span"] | None = None
-    """The probability of the best label alone, where `label_probs` hold more than that."""
+    """Probability of the best label alone, where `label_probs` contain other factors."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One part of a loss: a sum, already weighted, and over how many things it goes.
+    """One term of the loss: a weighted sum and the number of items in it.
 
-    The two stay apart until the training loop has added the counts of all processes, so that a
-    batch gives the same gradient however it is divided.
+    They are kept apart until the training loop has added the counts of all processes, so that the
+    gradient of a batch does not depend on how it is divided.
     """
 
     total: Float[Tensor, ""]
@@ -108,44 +105,44 @@ class Loss:
 
     @classmethod
     def from_sum(cls, total: Float[Tensor, ""], count: Int[Tensor, ""] | int) -> "Loss":
-        """A sum over so many things, which half precision could not count."""
+        """A sum over `count` items; the count is a float32, as half precision cannot count far."""
         return cls(total, torch.as_tensor(count, dtype=torch.float32, device=total.device))
 
     @property
     def mean(self) -> Float[Tensor, ""]:
-        """The total per thing; 0 for nothing."""
+        """The sum divided by the count; 0 if there are no items."""
         return self.total / self.count.clamp(min=1)
 
     def weighted(self, weight: float) -> "Loss":
-        """The same, weighing more or less."""
+        """The loss multiplied by a weight."""
         return Loss(weight * self.total, self.count)
 
 
 Losses = Mapping[str, Loss]
-Thing = TypeVar("Thing")
+Bundle = TypeVar("Bundle")
 
 
 def total_loss(losses: Losses) -> Float[Tensor, ""]:
-    """The sum of all parts, each a mean."""
+    """The sum of all terms, each a mean over its items."""
     return torch.stack([loss.mean for loss in losses.values()]).sum()
 
 
 def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """The same numbers in single precision or, where they are in double precision, in that."""
+    """Convert half precision to float32; float32 and float64 are kept."""
     return values if values.dtype == torch.float64 else values.float()
 
 
-def to_device(thing: Thing, device: torch.device | str) -> Thing:
-    """The same bundle with all its tensors on another device."""
-    return _to_device(thing, device)  # type: ignore[no-any-return]
+def to_device(bundle: Bundle, device: torch.device | str) -> Bundle:
+    """Copy a dataclass or tuple with all its tensors to a device."""
+    return _to_device(bundle, device)  # type: ignore[no-any-return]
 
 
-def _to_device(thing: Any, device: torch.device | str) -> Any:
-    if isinstance(thing, Tensor):
-        return thing.to(device, non_blocking=True)
-    if isinstance(thing, tuple):
-        return tuple(_to_device(part, device) for part in thing)
-    if not is_dataclass(thing) or isinstance(thing, type):
-        return thing
-    own = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return replace(thing, **{name: _to_device(value, device) for name, value in own.items()})
+def _to_device(value: Any, device: torch.device | str) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, tuple):
+        return tuple(_to_device(item, device) for item in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    own = {field.name: getattr(value, field.name) for field in fields(value)}
+    return replace(value, **{name: _to_device(item, device) for name, item in own.items()})

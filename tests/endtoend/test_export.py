@@ -211,7 +211,7 @@ def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UsageError, match=r"no method or weight detector\.elsewhere\.forward: exp"):
         Recognizer.from_pretrained(broken)
     (broken / "onnx.json").write_text('{"pards": {}}')
-    with pytest.raises(UsageError, match="does not know pards"):
+    with pytest.raises(UsageError, match="has no setting pards"):
         Recognizer.from_pretrained(broken)
 
 

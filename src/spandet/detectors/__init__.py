@@ -1,4 +1,4 @@
-"""The methods, and the table that names them. Detectors do not know each other."""
+"""The table of all detectors. A detector imports no other detector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ __all__ = ["DETECTORS", "Detector", "DetectorRow"]
 
 @dataclass(frozen=True)
 class DetectorRow:
-    """One method: how it is set, how it is built, and what its presets change."""
+    """One detector: its settings class, its constructor and its presets."""
 
     settings: type[Settings]
     build: Any
-    """Called as build(settings, dim=, sentence_dim=, labels=) with labels counting "no entity"."""
+    """Called as build(settings, dim=, sentence_dim=, labels=); labels include "no entity"."""
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    """Preset → section of the recipe → values that differ from the defaults. Those of the encoder
-    are for parts that the recipe has."""
+    """Preset → section of the recipe → values that differ from the defaults. Values for a part of
+    the encoder apply only if the recipe has that part."""
 
 
 DETECTORS: Mapping[str, DetectorRow] = {

@@ -1,4 +1,4 @@
-"""What every detector is: words in, scored spans out."""
+"""The interface of all detectors: word vectors in, scored spans out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,24 +9,24 @@ from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures
 
 
 class Detector(nn.Module, ABC):
-    """A method of finding entities. It has two doors and no mode.
+    """Finds entities: `forward` for training, `detect` for prediction.
 
-    Neither door looks at `self.training` to choose what it returns (only dropout does), and both
-    are right for one sentence, for unequal lengths, and for sentences without words or entities.
+    Neither looks at `self.training` to choose what it returns (only dropout does). Both accept one
+    sentence, sentences of unequal lengths, and sentences without words or entities.
     """
 
     @property
     def links_fragments(self) -> bool:
-        """Must `forward` be given discontinuous entities piece by piece?"""
+        """Does `forward` expect discontinuous entities as fragments with links?"""
         return False
 
     @abstractmethod
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
-        """Train: how wrong are we on these sentences?
+        """Compute the training losses of a batch, each with its weight.
 
         Args:
             words: The encoded sentences.
-            gold: Their entities.
+            gold: Their gold entities.
             rngs: One random generator per sentence, so that a sentence gets the same random
                 numbers alone, in any batch and on any process.
         """
@@ -35,11 +35,11 @@ class Detector(nn.Module, ABC):
     def detect(
         self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
-        """Predict: which spans, with which labels?
+        """Predict candidate spans with label probabilities.
 
         Args:
             words: The encoded sentences.
             rngs: One random generator per sentence.
-            keep_all: Carry the candidates that are dropped on the way to the end as well, with
-                their mask False: decoding gives the same, and a tracer can look at them.
+            keep_all: Also return the candidates that the detector drops, with their mask False,
+                for a trace. Decoding gives the same entities.
         """

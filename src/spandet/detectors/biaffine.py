@@ -1,6 +1,6 @@
-"""Biaffine: every span is named by its first and its last word (Yu et al., ACL 2020).
+"""Biaffine: classify every span by its first and its last word (Yu et al., ACL 2020).
 
-The yardstick: nothing is proposed, moved or denoised.
+The baseline: spans are neither proposed nor refined.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, Wor
 
 
 class BiaffineSettings(Settings):
-    """What can be chosen."""
+    """Options of biaffine."""
 
     name: Literal["biaffine"] = "biaffine"
     dim: Positive = 150
-    """Size of a word's vector as the first, and as the last word of a span."""
+    """Size of the two vectors of a word, as the first and as the last word of a span."""
     activation: Literal["gelu", "none"] = "gelu"
-    """What follows the maps to these vectors."""
+    """Activation after the linear maps to these vectors."""
     max_width: Natural = 32
-    """Widest span in words; 0: any, which is quadratic in the length."""
+    """Maximum span width in words; 0: no maximum, with quadratic cost in the sentence length."""
     smoothing: Share = 0.0
-    """Boundary smoothing: what an entity's label loses to the four spans that miss it by a word."""
+    """Boundary smoothing: share of an entity's label given to the four spans one word off."""
     min_odds: Share = 0.1
     """Keep a span when its best label is more probable than `min_odds` times "no entity"."""
     dropout: Share = 0.2
-    """On words, and on their two vectors."""
+    """Dropout on word vectors and on the first-word and last-word vectors."""
 
 
 _PAPER: dict[str, dict[str, Any]] = {
@@ -48,13 +48,13 @@ PRESETS = {
 
 
 class Biaffine(Detector):
-    """Two vectors per word, and a bilinear form of them for each label."""
+    """Two vectors per word, and a bilinear form of them per label."""
 
     def __init__(
         self, settings: BiaffineSettings, *, dim: int, sentence_dim: int, labels: int
     ) -> None:
         super().__init__()
-        del sentence_dim  # of no use here
+        del sentence_dim  # not used
         self.settings = settings
 
         def view() -> nn.Sequential:
@@ -63,22 +63,22 @@ class Biaffine(Detector):
             return nn.Sequential(dropout, nn.Linear(dim, settings.dim), activation, dropout)
 
         self.first, self.last = view(), view()
-        # Label by label, the weights of the last word's vector, and a constant.
+        # For each label the weights of the last word's vector and a bias.
         self.weights = nn.Linear(settings.dim, labels * (settings.dim + 1))
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
-        """Cross-entropy: a sum over all spans, counted per word."""
+        """Cross-entropy, summed over all spans and divided by the number of words."""
         del rngs  # nothing here is random
         spans, logits = self._scored(words)
         targets = smoothed_labels(spans, gold, logits.shape[1], self.settings.smoothing)
-        wrong = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
-        return {"label": Loss.from_sum(wrong, words.mask.sum())}
+        loss = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
+        return {"label": Loss.from_sum(loss, words.mask.sum())}
 
     def detect(
         self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
-        """All spans that some label is likely enough for."""
-        del rngs
+        """All spans that `min_odds` keeps, with label probabilities."""
+        del rngs  # nothing here is random
         spans, logits = self._scored(words)
         probs = logits.softmax(dim=-1)
         kept = probs[:, 1:].amax(dim=-1) > self.settings.min_odds * probs[:, 0]
@@ -88,12 +88,12 @@ class Biaffine(Detector):
         def rows(values: Tensor) -> Tensor:
             return to_rows(values, spans.sentence, len(words.mask))[0]
 
-        places, named = rows(spans.spans), rows(probs)
-        stage = Stage("scored", places.float(), label_probs=named)
-        return SpanPredictions(places, named, rows(kept), (stage,))
+        places, label_probs = rows(spans.spans), rows(probs)
+        stage = Stage("scored", places.float(), label_probs=label_probs)
+        return SpanPredictions(places, label_probs, rows(kept), (stage,))
 
     def _scored(self, words: WordFeatures) -> tuple[FlatSpans, Float[Tensor, "span label"]]:
-        """All spans up to the widest: a band along the diagonal of first × last word."""
+        """Logits of all spans up to `max_width`: a band along the diagonal of first × last word."""
         words = words.with_padding()
         count, size = words.mask.shape[1], self.settings.dim + 1
         width = min(self.settings.max_width or count, count)
@@ -101,6 +101,6 @@ class Biaffine(Detector):
         last = F.pad(self.last(words.features), (0, 0, 0, width - 1)).unfold(1, width, 1)
         logits = weights[..., :-1] @ last + weights[..., -1:]  # batch word label width
         real = F.pad(words.mask, (0, width - 1)).unfold(1, width, 1)  # batch word width
-        sentence, start, wider = real.nonzero(as_tuple=True)
-        spans = torch.stack([start, start + wider + 1], dim=1)
+        sentence, start, more = real.nonzero(as_tuple=True)
+        spans = torch.stack([start, start + more + 1], dim=1)
         return FlatSpans(sentence, spans), logits.transpose(2, 3)[real]

@@ -1,9 +1,9 @@
-"""Span jury: spans are nominated cheaply, then judge each other (a method of our own).
+"""Span jury: select candidate spans cheaply, then classify them jointly (our own method).
 
-A look at every span of the sentence nominates some. Each nominee is read from the words inside it
-and at its ends, as in locate-and-label; then, for some rounds, nominees see each other, where they
-are and what they are taken for so far, as the proposals of proposer-regressor do; and what is named
-is the span itself, as in boundary-diffusion. Nothing moves: nearly every entity is nominated.
+A biaffine scorer rates every span of the sentence; the best are the nominees. Each nominee gets a
+vector from the words inside it and at its boundaries, as in locate-and-label. In each round the
+nominees attend to each other, with their positions and current labels, as in proposer-regressor,
+and their labels are updated. Boundaries do not change: nearly every entity is a nominee.
 """
 
 from collections.abc import Sequence
@@ -27,46 +27,47 @@ from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatu
 
 
 class SpanJurySettings(Settings):
-    """What can be chosen."""
+    """Options of span-jury."""
 
     name: Literal["span-jury"] = "span-jury"
     nominees_per_word: Weight = 0.5
-    """Nominees for each word of a sentence."""
+    """Number of nominees per word of a sentence."""
     nominees_extra: Natural = 8
-    """Nominees on top of these."""
+    """Number of nominees in addition."""
     nomination_dim: Positive = 128
-    """Size of the vectors that nominate."""
+    """Size of the first-word and last-word vectors that score all spans."""
     dim: Positive = 192
     """Size of a nominee's vector."""
     rounds: Natural = 2
-    """How often nominees look at each other; 0: each is judged by itself."""
+    """Number of rounds of attention between nominees; 0: each is classified by itself."""
     eval_rounds: Natural | None = None
-    """Rounds in prediction, at most those that were learnt; None: all of them."""
+    """Rounds in prediction, at most `rounds`; None: all of them."""
     heads: Positive = 4
-    """Heads of their attention."""
+    """Number of attention heads."""
     attention: Attention = "dot+spatial"
-    """What draws attention: likeness, place, or both."""
+    """Attention by dot product, by position, or by both."""
     use_category_embedding: bool = True
-    """Show the others what a nominee is taken for so far."""
+    """Add an embedding of the current label probabilities to each nominee."""
     dropout: Share = 0.1
+    """Dropout on the inputs of the heads and in attention."""
     label_weight: Weight = 6.0
-    """More than the other: most of what the encoder learns, it learns from labels."""
+    """Weight of the label loss; the nomination loss has weight 1."""
     none_weight: Weight = 1.0
-    """Weight of nominees that are no entity."""
+    """Loss weight of nominees that are no entity."""
     smoothing: Share = 0.0
-    """Boundary smoothing: what an entity's label loses to the four spans that miss it by a word."""
+    """Boundary smoothing: share of an entity's label given to the four spans one word off."""
     auxiliary: bool = True
-    """Name nominees after every round in training, not only after the last."""
+    """Apply the label loss after every round, not only after the last."""
 
 
 class SpanJury(Detector):
-    """Nominate, read, deliberate, name."""
+    """Nominate spans, encode them, and update their labels in rounds of attention."""
 
     def __init__(
         self, settings: SpanJurySettings, *, dim: int, sentence_dim: int, labels: int
     ) -> None:
         super().__init__()
-        del sentence_dim  # of no use here
+        del sentence_dim  # not used
         self.settings = settings
         own, dropout = settings.dim, settings.dropout
         self.nominate = SpanScorer(dim=dim, inner=settings.nomination_dim, dropout=dropout)
@@ -75,18 +76,18 @@ class SpanJury(Detector):
         self.rounds = nn.ModuleList(_round(settings, labels) for _ in range(settings.rounds))
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
-        """Nominate entities, and name nominees; entities are among them, come what may."""
+        """Losses of nomination and of labels; in training all entities are nominees."""
         del rngs  # nothing here is random
         settings, words = self.settings, words.with_padding()
         scores: ProposalScores = self.nominate(words)
         mask = self._mask(words)
         spans, _ = scores.with_gold_first(gold).best(mask.shape[1])
-        states = self._deliberate(words, spans, mask, len(self.rounds))
+        states = self._rounds(words, spans, mask, len(self.rounds))
         flat = from_rows(spans, mask)
-        shown = [state.label_logits[mask] for state in states]
+        logits = [state.label_logits[mask] for state in states]
         label = label_loss(
-            shown if settings.auxiliary else shown[-1:],
-            smoothed_labels(flat, gold, shown[0].shape[1], settings.smoothing),
+            logits if settings.auxiliary else logits[-1:],
+            smoothed_labels(flat, gold, logits[0].shape[1], settings.smoothing),
             flat.sentence,
             settings.none_weight,
         )
@@ -98,15 +99,13 @@ class SpanJury(Detector):
     def detect(
         self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
-        """Every nominee, with what the last round takes it for."""
+        """All nominees, with the label probabilities of the last round."""
         del rngs, keep_all  # nothing here is random, and nothing is dropped
         words = words.with_padding()
         mask = self._mask(words)
         spans, scores = self.nominate(words).best(mask.shape[1])
         rounds = self.settings.eval_rounds
-        states = self._deliberate(
-            words, spans, mask, len(self.rounds) if rounds is None else rounds
-        )
+        states = self._rounds(words, spans, mask, len(self.rounds) if rounds is None else rounds)
         places = states[0].soft_spans
         probs = [state.label_logits.softmax(dim=-1) for state in states]
         names = ["read", *(f"round {number}" for number in range(1, len(states)))]
@@ -117,32 +116,32 @@ class SpanJury(Detector):
         return SpanPredictions(spans, probs[-1], mask, tuple(trace))
 
     def _mask(self, words: WordFeatures) -> Bool[Tensor, "batch span"]:
-        """Room for the nominees of each sentence."""
+        """Mask of the nominees of each sentence."""
         settings = self.settings
         counts = slot_counts(
             words.lengths, None, settings.nominees_per_word, settings.nominees_extra
         )
         return slot_mask(counts).to(words.mask.device)
 
-    def _deliberate(
+    def _rounds(
         self,
         words: WordFeatures,
         spans: Int[Tensor, "batch span 2"],
         mask: Bool[Tensor, "batch span"],
         rounds: int,
     ) -> list[Proposals]:
-        """Nominees as they were read, and after each round."""
-        read: Float[Tensor, "_ dim"] = SpanView(words).inner(self.read, from_rows(spans))
-        queries = read.view(*spans.shape[:2], -1)
+        """The nominees before the first round, and after each round."""
+        encoded: Float[Tensor, "_ dim"] = SpanView(words).inner(self.read, from_rows(spans))
+        queries = encoded.view(*spans.shape[:2], -1)
         places = spans.to(torch.float32)
         states = [Proposals(queries, places, self.first_labels(queries), mask)]
-        for each in self.rounds[:rounds]:
-            states.append(each(states[-1]))
+        for layer in self.rounds[:rounds]:
+            states.append(layer(states[-1]))
         return states
 
 
 def _round(settings: SpanJurySettings, labels: int) -> RegressorLayer:
-    """Nominees look at each other, change, and are named anew."""
+    """A layer of attention between nominees that updates their vectors and labels."""
     style = AttentionStyle(
         kind=settings.attention, window=16, global_heads=0, sentence_key=False, scale_heads=False
     )

@@ -152,7 +152,7 @@ def test_recipes_and_lists_may_be_mixed(toy_list: Path) -> None:
         (('base = "toy.toml"', 'base = "other.toml"'), "base: there is no recipe .*other.toml"),
         (('name = "full"', 'name = "full"\nbase = "x.toml"'), "base: there is no recipe .*x.toml"),
         (("[[variants]]", "[[variant]]"), "a recipe has no section"),
-        (('about = "A toy"', 'abuot = "A toy"'), "toys.toml.* does not know abuot; did you mean"),
+        (('about = "A toy"', 'abuot = "A toy"'), "toys.toml.* has no setting abuot; did you mean"),
         (("detector.steps=1", "detector.step=1"), "One step!: .*did you mean steps"),
     ],
 )

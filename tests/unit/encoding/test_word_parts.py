@@ -171,7 +171,7 @@ def test_vectors_of_another_language_are_said(vectors: str) -> None:
     ("values", "message"),
     [
         ({}, "needs at least one part: transformer, characters, word_vectors, tags, hashed"),
-        ({"hashed": {"dims": 3}}, r"\[encoder.hashed\] does not know dims; did you mean dim"),
+        ({"hashed": {"dims": 3}}, r"\[encoder.hashed\] has no setting dims; did you mean dim"),
         ({"hashed": {"join": "concat", "dim": 6}}, 'join = "concat" needs a dim that 4 divides'),
         ({"characters": {"dim": 5}}, r"\[encoder.characters\] dim: .* multiple of 2, got 5"),
         ({"word_vectors": {}}, r"\[encoder.word_vectors\] path: Field required"),

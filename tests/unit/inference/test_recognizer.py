@@ -231,7 +231,7 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
             {"detector": {"name": "span-jury", "preset": "paper"}},
             "span-jury has no presets",
         ),
-        ({"detector": {"name": "locate-and-label", "drop": 1}}, "does not know drop; did you mean"),
+        ({"detector": {"name": "locate-and-label", "drop": 1}}, "no setting drop; did you mean"),
         ({"decoder": {}}, "there is no section decoder"),
         ({"encoder": {}}, "the encoder needs at least one part"),
     ],

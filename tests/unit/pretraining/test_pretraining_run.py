@@ -205,7 +205,7 @@ def test_the_written_settings_are_a_recipe(whole: Path) -> None:
 
     assert written == tiny_settings(dropout=0.1)
     with pytest.raises(
-        ConfigError, match=r"\[pretraining\] does not know blok; did you mean block"
+        ConfigError, match=r"\[pretraining\] has no setting blok; did you mean block"
     ):
         PretrainingSettings.load(whole / "pretraining.toml", ["blok=3"])
 

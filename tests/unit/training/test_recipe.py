@@ -87,7 +87,7 @@ def test_none_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        ("training.epoch=3", r"\[training\] does not know epoch; did you mean epochs\?"),
+        ("training.epoch=3", r"\[training\] has no setting epoch; did you mean epochs\?"),
         ("training.epochs=0", r"\[training\] epochs: .*greater than or equal to 1, got 0"),
         ("training.schedule=square", r"\[training\] schedule: .*'linear', 'cosine' or 'constant'"),
         ("training.betas=[0.9, 1.5]", r"betas must be at least 0 and below 1, got \[0\.9, 1\.5\]"),

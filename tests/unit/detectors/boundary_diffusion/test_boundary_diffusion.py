@@ -323,7 +323,7 @@ def test_identical_pointed_spans_are_equally_sure() -> None:
         ({"steps": 2000}, "steps must be at most levels"),
         ({"dim": 10, "heads": 4}, "dim must be a multiple of heads"),
         ({"schedule": "sigmoid"}, "schedule"),
-        ({"start_step": 1}, "did you mean start_level|does not know start_step"),
+        ({"start_step": 1}, "did you mean start_level|has no setting start_step"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], words_of_it: str) -> None:

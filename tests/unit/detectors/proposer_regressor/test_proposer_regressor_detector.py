@@ -392,7 +392,7 @@ def test_one_span_with_two_labels_can_be_learnt_and_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kernel": [2]}, "does not know kernel; did you mean kernels"),
+        ({"kernel": [2]}, "has no setting kernel; did you mean kernels"),
         ({"kernels": [1]}, "kernels"),
         ({"global_heads": 5}, "global_heads must be at most heads"),
         ({"heads": 17}, "heads: must be at most the word vector's size, 16"),
