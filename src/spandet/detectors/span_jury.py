@@ -153,6 +153,6 @@ def _round(settings: SpanJurySettings, labels: int) -> RegressorLayer:
         dim=settings.dim,
         labels=labels,
         category_std=EMBEDDING_STD if settings.use_category_embedding else None,
-        move=False,
+        regress=False,
         relabel=True,
     )

@@ -1,4 +1,4 @@
-"""The cells of a pyramid over sentences, level by level, each level one flat list."""
+"""The cells of a pyramid over sentences: windows of words, one flat list per level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,54 +13,54 @@ from spandet.layers.sequences import Sequences, padded
 
 @dataclass(frozen=True)
 class Level:
-    """The cells of one level: windows of `width` words at every word where one fits."""
+    """The cells of one level: all windows of `width` words."""
 
     width: int
     sequences: Sequences
     """The cells of each sentence as a sequence."""
     words: Int[Tensor, "cell width"]
-    """The words that each cell sees, counted over all sentences."""
+    """Index of the words in each cell, counted over all sentences."""
     below: Int[Tensor, "cell kernel"]
-    """The cells of the level below that each cell is made of; of the lowest: nothing."""
+    """Index of the cells of the level below that each cell is computed from; none at level 0."""
     has_above: Bool[Tensor, " cell"]
-    """Does its sentence reach the level above?"""
+    """Does the sentence of the cell have cells on the level above?"""
     spans: Float[Tensor, "cell 2"]
-    """The words that each cell sees, counted in its sentence."""
+    """First word and end of each cell, counted in its sentence."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """All levels that at least one sentence reaches."""
+    """The levels that have at least one cell."""
 
     levels: tuple[Level, ...]
     covering: Int[Tensor, "item cover"]
-    """For each word all cells that see it, counted over all levels; -1 where there are fewer."""
+    """For each word all cells that contain it, counted over all levels; padded with -1."""
     mask: Bool[Tensor, "batch most"]
-    """The cells of each sentence as a row, level by level."""
+    """Mask of one row of cells per sentence, level by level."""
     order: Int[Tensor, " cell"]
-    """Which cells these are, counted over all levels."""
+    """Index of the cells in these rows, counted over all levels."""
 
 
 def cell_widths(kernels: Sequence[int]) -> tuple[int, ...]:
-    """How many words a cell of each level sees (eq. 5): 1, and kernel - 1 more per convolution."""
+    """Width in words of the cells of each level (eq. 5): 1, and kernel - 1 more per convolution."""
     return tuple(1 + int(more) for more in np.cumsum([0, *[kernel - 1 for kernel in kernels]]))
 
 
 def cells_of(lengths: Sequence[int], kernels: Sequence[int]) -> Cells:
-    """The pyramid's cells over sentences of these lengths (at least one word in all)."""
+    """The cells over sentences of these lengths, at least one of which has a word."""
     words = np.asarray(lengths, dtype=np.int64)
-    seen = cell_widths(kernels)
-    counts = [np.maximum(words - width + 1, 0) for width in seen]
+    widths = cell_widths(kernels)
+    counts = [np.maximum(words - width + 1, 0) for width in widths]
     counts = [count for count in counts if count.any()]
     levels = [
-        _level(seen[number], counts, number, 0 if number == 0 else kernels[number - 1])
+        _level(widths[number], counts, number, 0 if number == 0 else kernels[number - 1])
         for number in range(len(counts))
     ]
     owner = np.concatenate([np.repeat(np.arange(len(count)), count) for count in counts])
     own = np.sum(counts, axis=0)
     return Cells(
         tuple(levels),
-        torch.from_numpy(_covering(seen, counts)),
+        torch.from_numpy(_covering(widths, counts)),
         torch.from_numpy(np.arange(own.max()) < own[:, None]),
         torch.from_numpy(np.argsort(owner, kind="stable")),
     )
@@ -86,11 +86,11 @@ def _level(width: int, counts: list[np.ndarray], number: int, kernel: int) -> Le
     )
 
 
-def _covering(seen: Sequence[int], counts: list[np.ndarray]) -> np.ndarray:
+def _covering(widths: Sequence[int], counts: list[np.ndarray]) -> np.ndarray:
     owner = np.repeat(np.arange(len(counts[0])), counts[0])
     position = np.arange(counts[0].sum()) - _bases(counts[0])[owner]
     tables, before = [], 0
-    for width, count in zip(seen, counts, strict=False):
+    for width, count in zip(widths, counts, strict=False):
         cell = position[:, None] - np.arange(width)
         real = (cell >= 0) & (cell < count[owner][:, None])
         tables.append(np.where(real, before + _bases(count)[owner][:, None] + cell, -1))

@@ -1,4 +1,4 @@
-"""Gold labels of spans, and the cross-entropy of labels."""
+"""Gold labels of spans, and the cross-entropy of label logits."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -17,7 +17,7 @@ _NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def span_labels(spans: FlatSpans, gold: GoldSpans) -> Int[Tensor, " span"]:
-    """The label of the entity that each span equals, the first if there are several; 0 for none."""
+    """The label of the entity on exactly each span, the first of several; 0 for no entity."""
     if not gold.labels.shape[1]:
         return torch.zeros_like(spans.sentence)
     equal = (spans.spans[:, None] == gold.spans[spans.sentence]).all(dim=-1)
@@ -29,19 +29,19 @@ def span_labels(spans: FlatSpans, gold: GoldSpans) -> Int[Tensor, " span"]:
 def smoothed_labels(
     spans: FlatSpans, gold: GoldSpans, labels: int, smoothing: float
 ) -> Float[Tensor, "span label"]:
-    """What each span should be taken for (boundary smoothing, Zhu and Li, ACL 2022).
+    """Target distribution of each span (boundary smoothing, Zhu and Li, ACL 2022).
 
-    An entity's label loses the share `smoothing` to the four spans that miss it by a word.
+    A share `smoothing` of an entity's label goes to the four spans with one boundary one word off.
     """
 
-    def named(shift: tuple[int, int]) -> Tensor:
-        moved = FlatSpans(spans.sentence, spans.spans + spans.spans.new_tensor(shift))
-        return F.one_hot(span_labels(moved, gold), labels).float()
+    def targets(shift: tuple[int, int]) -> Tensor:
+        shifted = FlatSpans(spans.sentence, spans.spans + spans.spans.new_tensor(shift))
+        return F.one_hot(span_labels(shifted, gold), labels).float()
 
-    exact = named((0, 0))
+    exact = targets((0, 0))
     if not smoothing:
         return exact
-    near = torch.stack([named(shift) for shift in _NEIGHBOURS]).mean(dim=0)
+    near = torch.stack([targets(shift) for shift in _NEIGHBOURS]).mean(dim=0)
     return exact.lerp(near, smoothing)
 
 
@@ -49,30 +49,31 @@ def label_loss(
     layers: Sequence[Float[Tensor, "item label"]],
     targets: Int[Tensor, " item"] | Float[Tensor, "item label"],
     sentence: Int[Tensor, " item"],
-    nil: NoneWeight,
+    none_weight: NoneWeight,
 ) -> Loss:
-    """The term δ = c of the loss of section 4.2: cross-entropy, a mean over layers.
+    """Cross-entropy, averaged over layers (DiffusionNER, section 4.2: the term δ = c).
 
-    Items that are no entity weigh `nil`; 1 in the paper.
+    Items that are no entity have the weight `none_weight`; 1 in the paper.
     """
     labels = targets if targets.ndim == 1 else targets.argmax(dim=1)
-    weights = label_weights(labels, sentence, nil)
-    parts = [(weights * F.cross_entropy(own, targets, reduction="none")).sum() for own in layers]
-    total = torch.stack(parts).sum() / len(layers)
+    weights = label_weights(labels, sentence, none_weight)
+    sums = [(weights * F.cross_entropy(one, targets, reduction="none")).sum() for one in layers]
+    total = torch.stack(sums).sum() / len(layers)
     return Loss.from_sum(total, len(labels))
 
 
 def label_weights(
-    labels: Int[Tensor, " item"], sentence: Int[Tensor, " item"], nil: NoneWeight
+    labels: Int[Tensor, " item"], sentence: Int[Tensor, " item"], none_weight: NoneWeight
 ) -> Float[Tensor, " item"]:
-    """1 for entities. "balanced": all others of a sentence weigh as much as its entities.
+    """Loss weight of each item: 1 for entities, `none_weight` for the others.
 
-    "batch": all others of the batch weigh as much as its entities (the released code), so that the
-    loss of a sentence depends on what it is batched with. Where there is no entity, all weigh 1.
+    "balanced": all others of a sentence together weigh as much as its entities. "batch": all others
+    of the batch weigh as much as its entities (the released code), so that the loss of a sentence
+    depends on the rest of its batch. Without entities all weigh 1.
     """
-    if not isinstance(nil, str):
-        return torch.where(labels > 0, 1.0, nil)
-    if nil == "batch":
+    if not isinstance(none_weight, str):
+        return torch.where(labels > 0, 1.0, none_weight)
+    if none_weight == "batch":
         sentence = torch.zeros_like(sentence)
     batch = 1 + int(sentence.max()) if len(sentence) else 0
     entities = torch.bincount(sentence[labels > 0], minlength=batch)

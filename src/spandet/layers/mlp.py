@@ -1,4 +1,4 @@
-"""The small two-layer net that methods call "MLP"."""
+"""The two-layer network that the papers call "MLP"."""
 
 from torch import nn
 

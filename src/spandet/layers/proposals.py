@@ -1,4 +1,4 @@
-"""Proposals, where they come from, and one round of refining them (sections 3.2 and 3.3)."""
+"""Proposals from a pyramid of cells, and layers that refine them (sections 3.2 and 3.3)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +20,7 @@ EMBEDDING_STD = 0.02
 
 @dataclass(frozen=True)
 class Proposals:
-    """FlatProposals at entities: what each is like, where it is, and what it is taken for."""
+    """Proposals of each sentence: vectors, real-valued boundaries and label logits."""
 
     queries: Float[Tensor, "batch span dim"]
     soft_spans: Float[Tensor, "batch span 2"]
@@ -30,7 +30,7 @@ class Proposals:
 
 @dataclass(frozen=True)
 class FlatProposals:
-    """Proposals in one flat list, before their labels."""
+    """Proposals of all sentences in one flat list, without labels."""
 
     queries: Float[Tensor, "item dim"]
     soft_spans: Float[Tensor, "item 2"]
@@ -52,7 +52,7 @@ class ProposalFusion(nn.Module):
         features: tuple[Float[Tensor, "_ dim"], ...],
         cells: Cells,
     ) -> FlatProposals:
-        """Mix boundaries, and features, of the cells that see each word."""
+        """Average boundaries and features of the cells that contain each word."""
         spans = torch.cat([level.spans for level in cells.levels])
         base = words if self.query == "mixed" else features[0]
         return self.mix(base, torch.cat(features), spans, cells.covering)
@@ -64,7 +64,7 @@ class ProposalFusion(nn.Module):
         spans: Float[Tensor, "cell 2"],
         covering: Int[Tensor, "item cover"],
     ) -> FlatProposals:
-        """Queries and places, from the words or the lowest cells and from all that cover them."""
+        """Queries and boundaries from `base` (words or level 0) and all cells that contain them."""
         cover = covering.clamp(min=0)  # item cover
         # Half precision cannot count words.
         scores = at_least_float32(self.scores(cells)[cover])
@@ -79,7 +79,7 @@ class ProposalFusion(nn.Module):
 
 
 class CellProposals(nn.Module):
-    """One guess per cell of the pyramid: several per word, each as wide as its cell at first."""
+    """One proposal per cell of the pyramid, with the boundaries of the cell."""
 
     def __init__(self, *, dim: int, levels: int) -> None:
         super().__init__()
@@ -92,14 +92,14 @@ class CellProposals(nn.Module):
         features: tuple[Float[Tensor, "_ dim"], ...],
         cells: Cells,
     ) -> FlatProposals:
-        """The cells themselves, each with the mark of its level."""
-        del words  # the cells have seen them
-        marked = [own + self.levels.weight[number] for number, own in enumerate(features)]
-        return FlatProposals(torch.cat(marked), torch.cat([level.spans for level in cells.levels]))
+        """The cells with an embedding of their level."""
+        del words  # contained in the cells
+        queries = [own + self.levels.weight[number] for number, own in enumerate(features)]
+        return FlatProposals(torch.cat(queries), torch.cat([level.spans for level in cells.levels]))
 
 
 class GatedUpdate(nn.Module):
-    """Eqs. 18-19: a GRU cell decides what of the old query stays."""
+    """Eqs. 18-19: update the query with a GRU cell."""
 
     def __init__(self, dim: int, *, norm: bool) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class GatedUpdate(nn.Module):
 
 
 class FeedForwardUpdate(nn.Module):
-    """The transformer's way: residual and norm, and a feed-forward net if it has a size."""
+    """Residual connection and norm as in a transformer; with `hidden`, a feed-forward network."""
 
     def __init__(self, dim: int, *, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -141,10 +141,10 @@ class FeedForwardUpdate(nn.Module):
 
 
 class RegressorLayer(nn.Module):
-    """One round: proposals look at each other, then move, change, and are named anew.
+    """Attention between proposals that updates their boundaries, queries and label logits.
 
-    Queries are told what they are taken for by an embedding of labels (eq. 11), which starts at
-    a standard deviation of `category_std`; with None they are not.
+    With `category_std`, an embedding of the current labels is added to the queries (eq. 11); it is
+    initialised with this standard deviation.
     """
 
     def __init__(
@@ -155,14 +155,14 @@ class RegressorLayer(nn.Module):
         dim: int,
         labels: int,
         category_std: float | None,
-        move: bool,
+        regress: bool,
         relabel: bool,
     ) -> None:
         super().__init__()
         self.attention, self.update = attention, update
         self.categories = None if category_std is None else nn.Parameter(torch.empty(labels, dim))
         self.label_change = mlp(dim, labels) if relabel else None
-        self.move = move
+        self.regress = regress
         if self.categories is not None and category_std is not None:
             nn.init.normal_(self.categories, std=category_std)
 
@@ -176,6 +176,6 @@ class RegressorLayer(nn.Module):
         queries = self.update(queries, attended.values)
         if self.label_change is not None:  # eq. 20
             logits = logits + self.label_change(queries)
-        if self.move:
+        if self.regress:
             soft_spans = attended.soft_spans
         return Proposals(queries, soft_spans, logits, mask)

@@ -1,4 +1,4 @@
-"""Many sequences in one flat list, and how to lay them out for a recurrent net."""
+"""Sequences in one flat list, and their layout in the input of a recurrent network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from spandet.tensors import to_device
 
 @dataclass(frozen=True)
 class Sequences:
-    """Where the items of each sequence stand in a flat list and in a recurrent net's input."""
+    """Index tensors between a flat list of items and the input of a recurrent network."""
 
     lengths: Int[Tensor, " sequence"]
     mirror: Int[Tensor, " item"]
     """The item at the same distance from the other end of the same sequence."""
     take: Int[Tensor, "..."]
-    """The item at each place of the net's input; padding repeats the first item."""
+    """Index of the item at each position of the network's input; padding repeats item 0."""
     give: Int[Tensor, " item"]
-    """Where the net's output has each item."""
+    """Index of each item in the network's output."""
     batch_sizes: tuple[int, ...] | None
-    """Sequences that reach each step when `take` is packed; None when it is a padded grid."""
+    """Number of sequences at each step if `take` is packed; None if it is a padded grid."""
 
     @property
     def owner(self) -> Int[Tensor, " item"]:
-        """The sequence of each item."""
+        """Index of the sequence of each item."""
         numbers = torch.arange(len(self.lengths), device=self.lengths.device)
         return numbers.repeat_interleave(self.lengths)
 
@@ -39,12 +39,12 @@ class Sequences:
 
 
 def padded(lengths: Sequence[int]) -> Sequences:
-    """A grid of steps × sequences: fastest where lengths are close to each other."""
+    """A padded grid of steps × sequences: fastest if all lengths are similar."""
     return _Items(lengths).on_grid()
 
 
 def packed(lengths: Sequence[int]) -> Sequences:
-    """One step after the other without padding: best where lengths differ much."""
+    """All steps without padding: fastest if lengths differ much."""
     return _Items(lengths).in_steps()
 
 

@@ -1,4 +1,4 @@
-"""A two-layer head on spans that maps every word once, not once per span."""
+"""A two-layer head on spans that maps boundary words once per word, not once per span."""
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -11,8 +11,8 @@ INIT_STD = 0.02
 class SpanHead(nn.Module):
     """Linear([inside; left word; right word]) → GELU → Linear.
 
-    The first map is split into three: the parts for the two boundary words are computed per word
-    and looked up per span, so only the part for the inside costs anything per span.
+    The first linear map is split into three: those of the two boundary words are computed per word
+    and looked up per span; only that of the pooled words is computed per span.
     """
 
     def __init__(self, *, dim: int, out: int, dropout: float, sentence_dim: int = 0) -> None:
@@ -41,11 +41,11 @@ class SpanHead(nn.Module):
         """Scores of spans.
 
         Args:
-            inside: What is pooled over each span.
+            inside: Pooled words of each span.
             words: All words of the batch in one list.
-            left: Which word stands at the left boundary of each span.
-            right: Which word stands at the right boundary.
-            whole: The vector of the sentence, for heads that take one.
+            left: Index of the word at the left boundary of each span.
+            right: Index of the word at the right boundary.
+            whole: Sentence vector of each span, for heads with `sentence_dim`.
         """
         hidden = self.inside(self.dropout(inside))
         hidden = hidden + self.left(self.dropout(words)).index_select(0, left)

@@ -1,4 +1,4 @@
-"""A cheap look at all spans of a sentence: how likely is each of them an entity?"""
+"""Biaffine scores of all spans of a sentence: is a span an entity?"""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,22 @@ from torch.nn import functional as F
 from spandet.layers.dropout import Dropout
 from spandet.tensors import GoldSpans, Loss, WordFeatures
 
-_RARE = -4.0
-"""Where training starts: nearly no span is an entity."""
+_FIRST_LOGIT = -4.0
+"""Logit of all spans at the start of training: few spans are entities."""
 _WIDEST = 32
-"""Spans with more words than this are equally wide."""
+"""Wider spans share the weight of this width."""
 
 
 @dataclass(frozen=True)
 class ProposalScores:
-    """Scores by first and last word; −inf where there is no such span."""
+    """Logits of spans by first and last word; −inf for impossible spans."""
 
     logits: Float[Tensor, "batch first last"]
 
     def best(self, count: int) -> tuple[Int[Tensor, "batch span 2"], Float[Tensor, "batch span"]]:
-        """The `count` most likely spans, best first, with probabilities.
+        """The `count` spans with the highest scores, best first, with probabilities.
 
-        A sentence with fewer spans has them again, from the best on.
+        A sentence with fewer spans repeats them from the first on.
         """
         flat, words = self.logits.detach().flatten(1), self.logits.shape[1]
         top = flat.topk(min(count, flat.shape[1]), dim=1)
@@ -36,27 +36,27 @@ class ProposalScores:
         return spans, scores.sigmoid()
 
     def with_gold_first(self, gold: GoldSpans) -> "ProposalScores":
-        """The same with the entities before all others."""
+        """Scores in which the gold entities are the highest."""
         highest = torch.finfo(self.logits.dtype).max
-        return ProposalScores(self.logits.detach().masked_fill(self._right(gold), highest))
+        return ProposalScores(self.logits.detach().masked_fill(self._is_gold(gold), highest))
 
     def loss(self, gold: GoldSpans) -> Loss:
-        """How wrong: a sum over spans, counted per word."""
+        """Binary cross-entropy, summed over spans and divided by the number of words."""
         real = torch.isfinite(self.logits)
-        target = self._right(gold).to(self.logits.dtype)
-        wrong = F.binary_cross_entropy_with_logits(
+        target = self._is_gold(gold).to(self.logits.dtype)
+        losses = F.binary_cross_entropy_with_logits(
             self.logits.masked_fill(~real, 0), target, reduction="none"
         )
         words = real.diagonal(dim1=1, dim2=2).sum()
-        return Loss.from_sum((wrong * real).sum(), words)
+        return Loss.from_sum((losses * real).sum(), words)
 
-    def _right(self, gold: GoldSpans) -> Bool[Tensor, "batch first last"]:
-        """Which of them are entities?"""
-        right = torch.zeros_like(self.logits, dtype=torch.bool)
+    def _is_gold(self, gold: GoldSpans) -> Bool[Tensor, "batch first last"]:
+        """Mask of the spans that are gold entities."""
+        is_gold = torch.zeros_like(self.logits, dtype=torch.bool)
         sentence, place = gold.mask.nonzero(as_tuple=True)
         starts, ends = gold.spans[sentence, place].unbind(dim=-1)
-        right[sentence, starts, ends - 1] = True
-        return right
+        is_gold[sentence, starts, ends - 1] = True
+        return is_gold
 
 
 class SpanScorer(nn.Module):
@@ -68,7 +68,7 @@ class SpanScorer(nn.Module):
         self.alone = nn.Linear(dim, 2)
         self.widths = nn.Parameter(torch.zeros(_WIDEST))
         self.dropout = Dropout(dropout)
-        nn.init.constant_(self.alone.bias, _RARE / 2)
+        nn.init.constant_(self.alone.bias, _FIRST_LOGIT / 2)
 
     def forward(self, words: WordFeatures) -> ProposalScores:
         """Scores of all spans."""

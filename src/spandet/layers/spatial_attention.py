@@ -1,4 +1,4 @@
-"""Attention between proposals that looks where it expects other proposals to be (section 3.3)."""
+"""Spatial attention between proposals, weighted by Gaussians over positions (section 3.3)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +22,7 @@ class Gaussian:
 
     centre: Float[Tensor, "*shape 2"]
     precision: Float[Tensor, "*shape 3"]
-    """Θ = θθᵀ + ε (eq. 13), symmetric and positive: of start, of both, of end."""
+    """Θ = θθᵀ + ε (eq. 13), symmetric and positive: start·start, start·end, end·end."""
 
     def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
         """Eq. 12, with the minus sign missing in print: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
@@ -44,16 +44,16 @@ class GaussianHead(nn.Module):
         self, vectors: Float[Tensor, "*shape dim"], places: Float[Tensor, "*#shape 2"]
     ) -> Gaussian:
         """The Gaussian of each vector; its centre is an offset from `places`."""
-        # Places are counted in words: half precision cannot.
-        said = at_least_float32(self.net(vectors))
-        a, b, c, d = said[..., 2:].unbind(dim=-1)
-        own = [a * a + b * b + self.floor, a * c + b * d, c * c + d * d + self.floor]
-        return Gaussian(places + said[..., :2], torch.stack(own, dim=-1))  # eq. 13
+        # Positions are counted in words, which half precision cannot represent.
+        outputs = at_least_float32(self.net(vectors))
+        a, b, c, d = outputs[..., 2:].unbind(dim=-1)
+        precision = [a * a + b * b + self.floor, a * c + b * d, c * c + d * d + self.floor]
+        return Gaussian(places + outputs[..., :2], torch.stack(precision, dim=-1))  # eq. 13
 
 
 @dataclass(frozen=True)
 class Attended:
-    """What proposals saw, and where they think they are now."""
+    """The output of attention for each proposal, and its new boundaries."""
 
     values: Float[Tensor, "batch span dim"]
     soft_spans: Float[Tensor, "batch span 2"]
@@ -61,23 +61,23 @@ class Attended:
 
 @dataclass(frozen=True)
 class AttentionStyle:
-    """How proposals look at each other."""
+    """Options of the attention between proposals."""
 
     kind: Attention
     window: int
-    """How many proposals spatial_window looks at."""
+    """Number of proposals that `spatial_window` attends to."""
     global_heads: int
-    """Heads that look everywhere alike."""
+    """Number of heads without a Gaussian."""
     sentence_key: bool
-    """One more key, the sentence as a whole, wherever a head looks."""
+    """Add a key for the whole sentence, with Gaussian weight 1."""
     scale_heads: bool
-    """Weigh what heads saw by their say in the location."""
+    """Multiply the output of each head by its weight in the new boundaries."""
     floor: float = FLOOR
     """ε of eq. 13: a minimum precision, so that no Gaussian is flat in any direction."""
 
 
 class SpatialAttention(nn.Module):
-    """Every head of every proposal looks around a place of its own; their mix is the new place."""
+    """Attention in which each head has a Gaussian; their weighted mean is the new boundaries."""
 
     def __init__(self, *, dim: int, heads: int, dropout: float, style: AttentionStyle) -> None:
         super().__init__()
@@ -98,21 +98,26 @@ class SpatialAttention(nn.Module):
         soft_spans: Float[Tensor, "batch span 2"],
         mask: Bool[Tensor, "batch span"],
     ) -> Attended:
-        """Eqs. 12-17."""
+        """Eqs. 12-17: attend to the other proposals and regress the boundaries."""
         # The projections of eq. 14.
-        asks, keys, values = self._split(self.project(queries), 3)  # batch head span head_dim
-        gaussian: Gaussian = self.locator(asks, soft_spans[:, None])
+        head_queries, keys, values = self._split(
+            self.project(queries), 3
+        )  # batch head span head_dim
+        gaussian: Gaussian = self.locator(head_queries, soft_spans[:, None])
         if self.style.kind == "spatial_window":
-            seen = self._from_window(gaussian, values, soft_spans, mask)
+            attended = self._from_window(gaussian, values, soft_spans, mask)
         else:
-            seen = self._from_all(gaussian, asks, keys, values, queries, soft_spans, mask)
-        # Eq. 15: over heads, for start and for end. Shares must sum to 1, or places would shrink.
-        votes = at_least_float32(self.votes(seen)).softmax(dim=1)
-        moved = (votes * gaussian.centre).sum(dim=1)  # eq. 16
+            attended = self._from_all(
+                gaussian, head_queries, keys, values, queries, soft_spans, mask
+            )
+        # Eq. 15: a softmax over heads, for start and for end; in half precision the weights would
+        # not sum to 1 and positions would shrink.
+        weights = at_least_float32(self.votes(attended)).softmax(dim=1)
+        regressed = (weights * gaussian.centre).sum(dim=1)  # eq. 16
         if self.style.scale_heads:
-            seen = seen * votes.mean(dim=-1, keepdim=True).to(seen.dtype)
-        merged = self.out(seen.transpose(1, 2).flatten(2))  # eq. 17
-        return Attended(self.dropout(merged), moved)
+            attended = attended * weights.mean(dim=-1, keepdim=True).to(attended.dtype)
+        merged = self.out(attended.transpose(1, 2).flatten(2))  # eq. 17
+        return Attended(self.dropout(merged), regressed)
 
     def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
         """Batch span parts*head*head_dim → parts of batch head span head_dim."""
@@ -122,7 +127,7 @@ class SpatialAttention(nn.Module):
     def _from_all(
         self,
         gaussian: Gaussian,
-        asks: Tensor,
+        head_queries: Tensor,
         keys: Tensor,
         values: Tensor,
         queries: Tensor,
@@ -132,7 +137,7 @@ class SpatialAttention(nn.Module):
         """Eq. 14: softmax over all proposals of the sentence."""
         count = mask.shape[1]
         if self.style.kind == "dot":
-            scores = asks.new_zeros(*asks.shape[:3], count)
+            scores = head_queries.new_zeros(*head_queries.shape[:3], count)
         else:
             around = Gaussian(gaussian.centre[:, :, :, None], gaussian.precision[:, :, :, None])
             scores = self._locally(around.log_weight(soft_spans[:, None, None]))
@@ -143,23 +148,23 @@ class SpatialAttention(nn.Module):
             scores = torch.cat([scores, scores.new_zeros(*scores.shape[:3], 1)], dim=3)
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=1)
         if self.style.kind != "spatial":
-            scores = scores + asks @ keys.transpose(2, 3) / self.head_dim**0.5
+            scores = scores + head_queries @ keys.transpose(2, 3) / self.head_dim**0.5
         scores = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min)
-        seen: Tensor = self.dropout(scores.softmax(dim=-1)).to(values.dtype) @ values
-        return seen
+        attended: Tensor = self.dropout(scores.softmax(dim=-1)).to(values.dtype) @ values
+        return attended
 
     def _locally(
         self, scores: Float[Tensor, "batch head span key"]
     ) -> Float[Tensor, "batch head span key"]:
-        """Only for heads that look around a place; 0 for global ones."""
+        """Scores of the heads with a Gaussian; 0 for global heads."""
         if not self.style.global_heads:
             return scores
         number = torch.arange(self.heads, device=scores.device)[:, None, None]
         return scores * (number >= self.style.global_heads)
 
     def _summary(self, queries: Tensor, mask: Tensor) -> Float[Tensor, "batch 1 dim"]:
-        """The sentence in one vector: a key that every proposal sees, wherever it is."""
-        assert self.summary is not None  # noqa: S101 (asked only where there is one)
+        """One vector per sentence: a weighted mean of its proposals."""
+        assert self.summary is not None  # noqa: S101 (called only with a sentence key)
         weights = at_least_float32(self.summary(queries))
         weights = weights.masked_fill(~mask[..., None], torch.finfo().min)
         shares = weights.softmax(dim=1).to(queries.dtype)

@@ -1,4 +1,4 @@
-"""Who answers for which entity: a set of proposals against a set of gold entities."""
+"""Assignment of gold entities to proposals (set matching)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from spandet.tensors import at_least_float32
 
 Matching = Literal["relative", "raw"]
 Rest = Literal["greedy", "none"]
-_NEVER = 1e9
+_MAX_COST = 1e9
 
 
 def assign(
@@ -24,27 +24,29 @@ def assign(
     matching: Matching,
     rest: Rest,
 ) -> Int[np.ndarray, " proposal"]:
-    """The entity of each proposal, -1 for none; every entity has one as long as there are enough.
+    """The entity of each proposal, -1 for none; every entity has one if proposals suffice.
 
-    With "raw" and "greedy" it is algorithm 1 of the proposer and regressor; "relative" solves the
-    problem that its eq. 23 states.
+    With "raw" and "greedy" this is algorithm 1 of Proposer and Regressor; "relative" solves the
+    problem of its eq. 23.
 
     Args:
-        costs: Of giving a proposal to an entity.
-        none_costs: Of giving it to nothing.
-        matching: The Hungarian pairs have the least sum of their own costs ("raw"), or of what they
-            cost above the proposals' second choice ("relative"): only then is the sum over all
-            proposals the least there is.
-        rest: A proposal that is left takes the cheapest of all entities and none, or always none.
+        costs: Cost of assigning an entity to a proposal.
+        none_costs: Cost of assigning no entity.
+        matching: The Hungarian pairs minimise the sum of their costs ("raw"), or of their costs
+            minus those of the proposals' alternative ("relative"). Only "relative" minimises the
+            sum over all proposals.
+        rest: The other proposals get the entity or none, whichever is cheapest ("greedy"), or
+            always none.
     """
-    second, goes_to = none_costs, np.full(len(costs), -1)
+    alternative, assigned = none_costs, np.full(len(costs), -1)
     if rest == "greedy" and costs.shape[1]:
         cheapest = costs.min(axis=1)
-        second = np.minimum(none_costs, cheapest)
-        goes_to = np.where(cheapest < none_costs, costs.argmin(axis=1), -1)
-    pairs = linear_sum_assignment(costs - second[:, None] if matching == "relative" else costs)
-    goes_to[pairs[0]] = pairs[1]
-    return goes_to
+        alternative = np.minimum(none_costs, cheapest)
+        assigned = np.where(cheapest < none_costs, costs.argmin(axis=1), -1)
+    relative = costs - alternative[:, None] if matching == "relative" else costs
+    pairs = linear_sum_assignment(relative)
+    assigned[pairs[0]] = pairs[1]
+    return assigned
 
 
 def assign_batch(
@@ -56,7 +58,7 @@ def assign_batch(
     matching: Matching,
     rest: Rest,
 ) -> Int[Tensor, "batch span"]:
-    """`assign` for each sentence; entities that `gold` leaves out are nobody's."""
+    """`assign` for each sentence, among the spans and entities of the two masks."""
     solve = partial(assign, matching=matching, rest=rest)
     return by_sentence(solve, spans, gold, costs, none_costs)
 
@@ -68,29 +70,29 @@ def by_sentence(
     costs: Float[Tensor, "batch span gold"],
     *more: Float[Tensor, "batch span"],
 ) -> Int[Tensor, "batch span"]:
-    """Solve each sentence by itself: the entity of each span, -1 for none.
+    """Assign entities sentence by sentence: the entity of each span, -1 for none.
 
     Args:
-        solve: Called with the costs of a sentence's own spans and entities, and with `more` of its
-            spans; says which of these entities each of these spans goes to, -1 for none.
-        spans: Those that take part.
-        gold: Entities that take part.
-        costs: Of every pair; what is no number costs more than anything else.
+        solve: Called with the costs of one sentence and its rows of `more`; returns the index of
+            the entity of each span, -1 for none.
+        spans: Mask of the spans to assign.
+        gold: Mask of the entities to assign.
+        costs: Cost of every pair; NaN is replaced by a very high cost.
         more: Other costs of spans.
     """
     table, *others = (_finite(values) for values in (costs, *more))
     real, wanted = spans.cpu().numpy(), gold.cpu().numpy()
-    goes_to = np.full(real.shape, -1)
+    assigned = np.full(real.shape, -1)
     for row in range(len(real)):
         own, columns = real[row].nonzero()[0], wanted[row].nonzero()[0]
         if len(own) and len(columns):
             found = solve(table[row][np.ix_(own, columns)], *(other[row][own] for other in others))
-            goes_to[row, own] = np.where(found < 0, -1, columns[found])
-    return torch.from_numpy(goes_to).to(costs.device)
+            assigned[row, own] = np.where(found < 0, -1, columns[found])
+    return torch.from_numpy(assigned).to(costs.device)
 
 
 def _finite(costs: Float[Tensor, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    numbers = torch.nan_to_num(at_least_float32(costs.detach()), nan=_NEVER, posinf=_NEVER)
+    numbers = torch.nan_to_num(at_least_float32(costs.detach()), nan=_MAX_COST, posinf=_MAX_COST)
     return numbers.cpu().numpy()
 
 
@@ -100,9 +102,9 @@ def nearest(
     gold: Bool[Tensor, "batch gold"],
     copies: int,
 ) -> Int[Tensor, "batch span"]:
-    """One to many: each entity takes the `copies` proposals that are cheapest for it.
+    """Assign each entity to its `copies` cheapest proposals (one to many).
 
-    A proposal that several entities want goes to the one for which it is cheapest; -1 for nobody's.
+    A proposal chosen by several entities gets the one with the lowest cost; -1 for none.
     """
     if not costs.shape[1] or not costs.shape[2]:
         return torch.full(spans.shape, -1, device=costs.device)

@@ -1,4 +1,4 @@
-"""Changes of unit: each is a function here, and gives its result a new name."""
+"""Conversions between units of spans: real-valued boundaries, words, noise space."""
 
 from typing import Literal
 
@@ -7,20 +7,20 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 State = Literal["ends", "width"]
-"""What a pair of latents stands for: first and last word, or first word and width."""
+"""Meaning of a pair of latents: first and last word, or first word and width."""
 Divisor = Literal["last", "length"]
-"""What words are divided by to be shares of a sentence: the last word, or the number of words."""
+"""Divisor of word positions for a value from 0 to 1: the last position, or the word count."""
 
 
 def to_words(soft_spans: Float[Tensor, "*shape 2"]) -> Int[Tensor, "*shape 2"]:
-    """Real-valued boundaries to whole words, halves upwards (Locate and Label, eqs. 6-7)."""
+    """Round real-valued boundaries to whole words, halves up (Locate and Label, eqs. 6-7)."""
     return torch.floor(soft_spans.detach() + 0.5).long()
 
 
 def clamped(
     spans: Int[Tensor, "span 2"], fallback: Int[Tensor, "span 2"], lengths: Int[Tensor, " span"]
 ) -> Int[Tensor, "span 2"]:
-    """Spans pulled into their sentence; one that is empty even then becomes its fallback."""
+    """Clamp spans to their sentence; those that are empty afterwards become their fallback."""
     starts = torch.minimum(spans[:, 0].clamp(min=0), lengths - 1)
     ends = torch.minimum(spans[:, 1].clamp(min=1), lengths)
     legal = starts < ends
@@ -28,7 +28,7 @@ def clamped(
 
 
 def legal(spans: Int[Tensor, "span 2"], lengths: Int[Tensor, " span"]) -> Tensor:
-    """Which spans are not empty and lie in their sentence?"""
+    """Mask of the spans that are not empty and inside their sentence."""
     starts, ends = spans.unbind(dim=-1)
     return (starts >= 0) & (starts < ends) & (ends <= lengths)
 
@@ -41,10 +41,10 @@ def to_latents(
     state: State,
     divisor: Divisor = "last",
 ) -> Float[Tensor, "*#shape 2"]:
-    """Spans in noise space: first and last word, or first word and width, from -scale to scale.
+    """Convert spans to noise space: first and last word, or first word and width, in ±scale.
 
-    Section 4.1 of DiffusionNER: boundaries, normalized by the sentence length M (`length`) and
-    scaled to (-λ, λ). By the last word, M - 1, shares reach from 0 to 1.
+    DiffusionNER, section 4.1: boundaries are divided by the sentence length M (`length`) and scaled
+    to (-λ, λ). Divided by the last position M - 1 (`last`), they cover the whole range.
     """
     most = (lengths if divisor == "length" else lengths - 1).clamp(min=1)[..., None]
     first, last = spans[..., 0], spans[..., 1] - 1
@@ -60,10 +60,9 @@ def to_spans(
     state: State,
     divisor: Divisor = "last",
 ) -> Int[Tensor, "*#shape 2"]:
-    """The spans nearest to points of noise space; never empty, never outside their sentence.
+    """Convert points of noise space to the nearest spans, not empty and inside their sentence.
 
-    Section 4.2 of DiffusionNER: rescaling, multiplying and rounding. Ends in the wrong order are
-    exchanged.
+    DiffusionNER, section 4.2: rescale, multiply and round. Inverted boundaries are swapped.
     """
     unit = (latents.clamp(-scale, scale) / scale + 1) / 2
     if state == "ends":

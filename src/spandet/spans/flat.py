@@ -1,4 +1,4 @@
-"""Ragged lists of spans without padding: every span knows its sentence."""
+"""Spans of a batch in one flat list without padding, each with the index of its sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class FlatSpans:
-    """The spans of a batch one after another, sentence by sentence."""
+    """The spans of a batch in one list, sentence by sentence."""
 
     sentence: Int[Tensor, " span"]
     spans: Int[Tensor, "span 2"]
@@ -27,7 +27,7 @@ class FlatSpans:
         return self.spans[:, 1]
 
     def select(self, chosen: Bool[Tensor, " span"] | Int[Tensor, " chosen"]) -> "FlatSpans":
-        """Only the chosen ones."""
+        """The spans of a mask or index."""
         return FlatSpans(self.sentence[chosen], self.spans[chosen])
 
 
@@ -36,7 +36,7 @@ def enumerate_spans(
 ) -> FlatSpans:
     """All spans of the given lengths in every sentence, without duplicates.
 
-    Clipping adds the suffixes of a sentence that are shorter than a listed length.
+    With `clip`, spans that exceed the end of a sentence are clipped; otherwise they are left out.
     """
     grids = [_grid(count, tuple(lengths), clip) for count in word_counts]
     sizes = torch.tensor([len(grid) for grid in grids], dtype=torch.long)
@@ -51,7 +51,7 @@ def _grid(words: int, lengths: tuple[int, ...], clip: bool) -> Int[Tensor, "span
     spans = torch.stack([starts, (starts + reach).clamp(max=words)], dim=1)
     if not clip:
         spans = spans[starts + reach <= words]
-    # Only the suffixes can repeat: a clipped span is new where no listed length gives it, once.
+    # Clipped spans can repeat each other or an unclipped span.
     seen: dict[tuple[int, int], None] = dict.fromkeys(map(tuple, spans.tolist()))
     return torch.tensor(list(seen), dtype=torch.long).reshape(-1, 2)
 
@@ -59,7 +59,7 @@ def _grid(words: int, lengths: tuple[int, ...], clip: bool) -> Int[Tensor, "span
 def to_rows(
     values: Shaped[Tensor, "span *rest"], sentence: Int[Tensor, " span"], batch: int
 ) -> tuple[Shaped[Tensor, "batch most *rest"], Bool[Tensor, "batch most"]]:
-    """One padded row per sentence, and what in it is real. `sentence` must be sorted."""
+    """One padded row per sentence, and its mask. `sentence` must be sorted."""
     counts = torch.bincount(sentence, minlength=batch)
     first = counts.cumsum(0) - counts
     column = torch.arange(len(sentence), device=sentence.device) - first[sentence]
@@ -73,14 +73,14 @@ def to_rows(
 def from_rows(
     spans: Int[Tensor, "batch span 2"], mask: Bool[Tensor, "batch span"] | None = None
 ) -> FlatSpans:
-    """Spans in rows, one row after another; with a mask, only the real ones."""
+    """Concatenate rows of spans to a flat list; with a mask, without padding."""
     rows = torch.arange(len(spans), device=spans.device)
     flat = FlatSpans(rows.repeat_interleave(spans.shape[1]), spans.flatten(0, 1))
     return flat if mask is None else flat.select(mask.flatten())
 
 
 def distinct(parts: Sequence[FlatSpans]) -> FlatSpans:
-    """Every span of every sentence once, in order."""
+    """All spans of several lists without duplicates, sorted."""
     starts, ends = torch.cat([part.spans for part in parts]).unbind(dim=1)
     size = 1 + int(ends.max()) if len(ends) else 1
     sentence = torch.cat([part.sentence for part in parts])

@@ -1,4 +1,4 @@
-"""How much spans share. Types play no part here."""
+"""Overlap of pairs of spans, independent of labels."""
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -8,7 +8,7 @@ _SMALL = 1e-6
 
 
 def iou(a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]) -> Float[Tensor, "*#shape"]:
-    """Units in both spans over units in either; 0 where they share none."""
+    """Intersection over union, in the unit of the spans; 0 if they do not overlap."""
     shared = torch.minimum(a[..., 1], b[..., 1]) - torch.maximum(a[..., 0], b[..., 0])
     shared = shared.clamp(min=0)
     either = (a[..., 1] - a[..., 0]) + (b[..., 1] - b[..., 0]) - shared
@@ -18,9 +18,9 @@ def iou(a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]) -> Float
 def signed_iou(
     a: Float[Tensor, "*#shape 2"], b: Float[Tensor, "*#shape 2"]
 ) -> Float[Tensor, "*#shape"]:
-    """Generalised IoU on a line: falls below 0 the farther two real-valued spans are apart.
+    """Generalised IoU of real-valued spans: negative if they are apart, by their distance.
 
-    An inverted span (end before start) counts as empty at its middle, so that it can be repaired.
+    An inverted span (end before start) counts as empty at its middle, which keeps a gradient.
     """
     middle = a.mean(dim=-1)
     start, end = torch.minimum(a[..., 0], middle), torch.maximum(a[..., 1], middle)

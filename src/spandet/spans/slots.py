@@ -1,4 +1,4 @@
-"""Slots: the points of noise space that a diffusion detector starts from.
+"""Slots: candidate spans of each sentence; for diffusion, points of noise space.
 
 All random numbers come from one generator per sentence, in shapes that depend on the sentence
 alone: a sentence gets the same noise by itself, in any batch and in any order.
@@ -20,15 +20,15 @@ _KEYS = 2**62
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a training step: every sentence several times, at different noise levels."""
+    """The slots of a training step: several draws per sentence, at different noise levels."""
 
     origin: Int[Tensor, "batch draw span"]
-    """The entity that a slot is made of; -1 for none."""
+    """Index of the entity that a slot is a noisy copy of; -1 for none."""
     fill: Int[Tensor, "batch draw span"]
-    """The number of a slot among those made of no entity; -1 for the others."""
+    """Number of a slot among those without an entity; -1 for the others."""
     random: Float[Tensor, "batch draw span 2"]
-    """What a slot made of nothing could be: a normally distributed pair, as shares of a sentence
-    (the random strategy of section 4.1)."""
+    """Normally distributed boundaries from 0 to 1 for slots without an entity (DiffusionNER,
+    section 4.1: the random strategy)."""
     noise: Float[Tensor, "batch draw span 2"]
     levels: Int[Tensor, "batch draw"]
     mask: Bool[Tensor, "batch span"]
@@ -37,10 +37,9 @@ class Slots:
 def slot_counts(
     lengths: Int[Tensor, " batch"], fixed: int | None, per_word: float, extra: int
 ) -> list[int]:
-    """Slots of each sentence: a fixed number, or one that follows its length.
+    """Number of slots of each sentence: fixed, or by its length and at most its number of spans.
 
-    The second kind is never larger than the number of spans in the sentence. Without words there
-    are no slots.
+    A sentence without words has no slots.
     """
     if fixed is not None:
         return [fixed if words else 0 for words in lengths.tolist()]
@@ -58,16 +57,16 @@ def draw_slots(
     copies: int | None,
     levels: int,
 ) -> Slots:
-    """Slots for training: the expansion of N entities to K slots (section 4.1), levels and noise.
+    """Draw the slots of a training step (DiffusionNER, section 4.1: expand N entities to K slots).
 
     Args:
-        rngs: One generator per sentence.
-        counts: Slots of each sentence.
-        golds: Entities of each sentence.
-        draws: How often every sentence is noised.
-        copies: How many slots each entity gets, as far as there are enough; None: equally many, so
-            that none are left for anything else.
-        levels: Noise levels; the draws of a sentence take one each from equal parts of them.
+        rngs: One random generator per sentence.
+        counts: Number of slots of each sentence.
+        golds: Number of entities of each sentence.
+        draws: Number of draws per sentence.
+        copies: Slots per entity, if there are enough; None: all slots are copies of entities, in
+            equal numbers.
+        levels: Number of noise levels; the draws of a sentence have one each from equal ranges.
     """
     most = max([1, *counts])
     origin = torch.full((len(counts), draws, most), -1)
@@ -88,31 +87,31 @@ def draw_slots(
 
 
 def _copies(gold: int, slots: int, copies: int | None) -> int:
-    """How many slots are made of entities?"""
+    """Number of slots that are copies of entities."""
     if gold == 0:
         return 0
     return slots if copies is None else min(gold * copies, slots)
 
 
 def slot_mask(counts: Sequence[int]) -> Bool[Tensor, "batch span"]:
-    """Which slots are real? There is room for one even where nobody has any."""
+    """Mask of the slots, with at least one column."""
     most = max([1, *counts])
     return torch.arange(most) < torch.tensor(counts, dtype=torch.long)[:, None]
 
 
 class KeyedNoise:
-    """Gaussian noise for prediction, by sentence, step and slot: more slots only add to it."""
+    """Gaussian noise for prediction; that of a slot does not depend on the number of slots."""
 
     def __init__(self, rngs: Sequence[Generator]) -> None:
         self._keys = [int(torch.randint(_KEYS, (), generator=rng)) for rng in rngs]
 
     def at(self, step: int, counts: Sequence[int]) -> Float[Tensor, "batch span 2"]:
-        """The noise of one step for so many slots of each sentence."""
+        """The noise of one step, for `counts` slots of each sentence."""
         most = max([1, *counts])
         noise = torch.zeros(len(counts), most, 2)
         for row, (key, count) in enumerate(zip(self._keys, counts, strict=True)):
             rng = generator(key, "step", step)
-            # Whole blocks, because torch draws few numbers in another way than many.
+            # Whole blocks, because torch uses another algorithm for few numbers than for many.
             blocks = [torch.randn(_BLOCK, 2, generator=rng) for _ in range(0, count, _BLOCK)]
             if blocks:
                 noise[row, :count] = torch.cat(blocks)[:count]

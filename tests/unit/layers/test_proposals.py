@@ -142,7 +142,7 @@ def layer(**options: Any) -> RegressorLayer:
         "dim": DIM,
         "labels": LABELS,
         "category_std": 1.0,
-        "move": True,
+        "regress": True,
         "relabel": True,
     }
     return RegressorLayer(**{**parts, **options})
@@ -171,7 +171,7 @@ def test_a_round_embeds_attends_updates_moves_and_renames() -> None:
 
 def test_ablations_of_a_round() -> None:
     given_ = proposals()
-    stays = layer(move=False)(given_)
+    stays = layer(regress=False)(given_)
     assert stays.soft_spans is given_.soft_spans
     torch.testing.assert_close(stays.queries, layer()(given_).queries)
     same = layer(relabel=False)(given_)

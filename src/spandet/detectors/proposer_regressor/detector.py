@@ -262,7 +262,7 @@ def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> Regres
         dim=dim,
         labels=labels,
         category_std=settings.category_std if settings.use_category_embedding else None,
-        move=settings.use_location_iteration,
+        regress=settings.use_location_iteration,
         relabel=settings.use_logits_iteration,
     )
 
