@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from spandet.text import CharSpan, Document, Entity
 from spandet.viewing import comparison_to_html, comparison_to_terminal, to_html, to_terminal
 from spandet.viewing.cells import lines, printable
-from spandet.viewing.layers import layers
+from spandet.viewing.layout import layers
 from support.strategies import raw_documents, worded_documents
 
 # What makes text hard: wide, combining, joined, right-to-left, control and half characters.

@@ -1,11 +1,8 @@
-"""Looking at documents, alone or against gold, and at how entities came about.
+"""Documents, comparisons with gold and traces of predictions, in the terminal and as HTML."""
 
-In the terminal, and as a page.
-"""
-
-from spandet.viewing.browser import comparison_to_html, to_html
+from spandet.viewing.html import comparison_to_html, to_html
 from spandet.viewing.terminal import comparison_to_terminal, to_terminal
-from spandet.viewing.trace_page import trace_to_html
+from spandet.viewing.trace_html import trace_to_html
 from spandet.viewing.trace_terminal import trace_to_terminal
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Text in terminal cells: what may be printed, how wide it is, where lines break."""
+"""Text in the terminal: printable characters, widths in cells, line breaks."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from rich.cells import cell_len
 _GRAPHEME = regex.compile(r"\X")
 _JOINERS = regex.compile(
     "[\u200d\ufe0f]"
-)  # with these, a text is not as wide as the sum of its parts
+)  # with these, the width of a text is not the sum of the widths of its characters
 _RIGHT_TO_LEFT = frozenset(["R", "AL", "RLE", "RLO", "RLI"])
-_NOT_FIRST = frozenset(["Pe", "Pf", "Po"])  # categories that do not begin a line: ) » 。
+_NOT_FIRST = frozenset(["Pe", "Pf", "Po"])  # categories that do not start a line: ) » 。
 _NOT_LAST = frozenset(["Ps", "Pi"])  # nor end one: ( «
 
 
 def _printable() -> dict[int, str]:
-    """Control characters could steer the terminal: show their pictures, or a space for a space."""
-    pictures = {code: chr(0x2400 + code) for code in range(0x20)}
-    pictures |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
-    pictures |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # half characters, not encodable
+    """Symbols for control characters, which could send commands; a space for white space."""
+    symbols = {code: chr(0x2400 + code) for code in range(0x20)}
+    symbols |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
+    symbols |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # surrogates, which cannot be encoded
     spaces = [*range(0x09, 0x0E), *range(0x1C, 0x20), 0x85, 0x2028, 0x2029]
-    return pictures | dict.fromkeys(spaces, " ")
+    return symbols | dict.fromkeys(spaces, " ")
 
 
 _PRINTABLE = _printable()
 
 
 def printable(text: str) -> str:
-    """The text as a terminal may get it, as many characters as before."""
+    """The text without control characters; its length does not change."""
     return text.translate(_PRINTABLE)
 
 
 def is_right_to_left(text: str) -> bool:
-    """Is there a character that may be drawn from right to left?"""
+    """Whether some character may be drawn from right to left."""
     return not text.isascii() and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text)
 
 
 def cut(text: str, width: int) -> str:
-    """The text, or as much of it as fits with an ellipsis; nothing where there is no room."""
+    """The text, shortened with an ellipsis if it is wider than `width`."""
     if cell_len(text) <= width:
         return text
     kept = 0
@@ -54,25 +54,25 @@ def cut(text: str, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A stretch of a text that fits the width, and the cells of each of its characters."""
+    """A part of a text that fits the width, and the columns of each of its characters."""
 
     start: int
     text: str
     left: tuple[int, ...]
-    """The column where each character's grapheme begins."""
+    """The first column of each character's grapheme."""
     right: tuple[int, ...]
     """The column after each character's grapheme."""
 
     @property
     def end(self) -> int:
-        """Where it ends in the text that it is a stretch of."""
+        """The offset of its end in the text."""
         return self.start + len(self.text)
 
 
 def lines(text: str, width: int, offset: int = 0) -> Iterator[Line]:
-    """Break printable text at spaces and between wide characters, without the spaces at the ends.
+    """Break printable text at spaces and between wide characters; spaces at line ends are dropped.
 
-    The lines start counting at `offset`, which is where the text begins in a longer one.
+    `offset` is added to the starts of the lines.
     """
     start = 0
     while start < len(text):
@@ -85,7 +85,7 @@ def lines(text: str, width: int, offset: int = 0) -> Iterator[Line]:
 
 
 def _fill(text: str, start: int, width: int) -> Line:
-    """The longest line from `start` on; a word is cut only where it alone is too wide."""
+    """The longest line from `start` on; only words that are too wide for a line are broken."""
     left: list[int] = []
     right: list[int] = []
     may_break = start
@@ -98,7 +98,7 @@ def _fill(text: str, start: int, width: int) -> Line:
         if column > width and begin > start:
             stop = begin if text[begin].isspace() or may_break == start else may_break
             break
-        # What has no width of its own shares the cells of what it follows.
+        # Characters without width share the columns of the character before.
         left += [left[-1] if left and column == used else used] * (end - begin)
         right += [column] * (end - begin)
         used = column
@@ -107,7 +107,7 @@ def _fill(text: str, start: int, width: int) -> Line:
 
 
 def units(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Begin and end of what stays together: graphemes, or characters where one is over-wide."""
+    """Start and end of each grapheme, or of each character of a grapheme wider than 2 cells."""
     for match in _GRAPHEME.finditer(text, start):
         begin, end = match.span()
         if end - begin == 1 or cell_len(match[0]) <= 2:

@@ -1,9 +1,9 @@
-"""A text with its entities as HTML: the text itself in <mark> elements, nothing added between.
+"""A text with its entities as HTML: <mark> elements around parts of the text.
 
-A page draws the bar of a <mark> below its words, at the depth of its layer. An element of a near
-layer is around those of farther ones; where entities cross, the farther one is cut into elements
-that meet without a seam. So a bar follows its words over line ends, cuts words exactly and leaves
-Arabic letters joined, and copying from the page gives the plain text.
+CSS draws the bar of a <mark> below its words, at the depth of its layer. Elements of nearer layers
+contain those of farther ones; where entities cross, the farther one is split into adjacent
+elements. So a bar continues over line ends, may begin inside a word, and leaves Arabic letters
+joined, and copying from the page gives the plain text.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from rich.cells import cell_len
 
 from spandet.text import CharSpan
 from spandet.viewing.cells import printable
-from spandet.viewing.colors import LabelNumbers
-from spandet.viewing.labels import label_pixels
-from spandet.viewing.layers import layers
-from spandet.viewing.verdicts import Judged
+from spandet.viewing.labels import LabelNumbers, label_pixels
+from spandet.viewing.layout import layers
+from spandet.viewing.outcomes import ShownEntity
 
 _LETTER_PIXELS = 8
 _SYMBOL_PIXELS = 12
 
-# A browser would turn CR into LF and drop NUL, and half characters cannot be written.
-_HARMLESS = {0: "\ufffd", 0x0D: "&#13;"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+# A browser replaces CR by LF and drops NUL, and surrogates cannot be encoded.
+_ESCAPES = {0: "\ufffd", 0x0D: "&#13;"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
 def safe(text: str) -> str:
     """The text as HTML, for content and for quoted attributes."""
-    return escape(text).translate(_HARMLESS)
+    return escape(text).translate(_ESCAPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,16 @@ class Block:
 
     html: str
     room: int
-    """How many layers every line must have room for; beyond them, lines grow by themselves."""
+    """The number of layers that all lines have room for; lines with more layers grow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A piece of an entity or the gap between two, on its layer."""
+    """A fragment of an entity or the gap between two, on its layer."""
 
-    judged: Judged
+    shown: ShownEntity
     number: int
-    """Which of the document's entities it is a part of."""
+    """The index of the entity in the document."""
     layer: int
     label_number: int
     start: int
@@ -60,9 +59,9 @@ class _Part:
 
 
 def mark_up(
-    text: str, blocks: Sequence[CharSpan], entities: Sequence[Judged], numbers: LabelNumbers
+    text: str, blocks: Sequence[CharSpan], entities: Sequence[ShownEntity], numbers: LabelNumbers
 ) -> Iterator[Block]:
-    """The HTML of each block; the blocks are the whole text."""
+    """The HTML of each block; together the blocks are the whole text."""
     starting: dict[int, list[_Part]] = defaultdict(list)
     borders = {block.start for block in blocks} | {len(text)}
     for part in _parts(entities, numbers):
@@ -79,15 +78,15 @@ def mark_up(
             yield writer.finish(end)
 
 
-def _parts(entities: Sequence[Judged], numbers: LabelNumbers) -> Iterator[_Part]:
-    label_numbers = [numbers[judged.entity.label] for judged in entities]
+def _parts(entities: Sequence[ShownEntity], numbers: LabelNumbers) -> Iterator[_Part]:
+    label_numbers = [numbers[shown.entity.label] for shown in entities]
     order = sorted(range(len(entities)), key=lambda i: -len(entities[i].entity.span))
     spans = [entities[i].entity.span for i in order]
     found = layers([(span.start, span.end) for span in spans])
     for i, layer in zip(order, found, strict=True):
-        pieces = entities[i].entity.pieces
-        gaps = [(left.end, right.start, True) for left, right in pairwise(pieces)]
-        for start, end, is_gap in [*((p.start, p.end, False) for p in pieces), *gaps]:
+        fragments = entities[i].entity.pieces
+        gaps = [(left.end, right.start, True) for left, right in pairwise(fragments)]
+        for start, end, is_gap in [*((f.start, f.end, False) for f in fragments), *gaps]:
             yield _Part(entities[i], i, layer, label_numbers[i], start, end, is_gap)
 
 
@@ -99,16 +98,16 @@ class _Element:
     start: int
     end: int
     continues: bool
-    """It takes up a bar that another entity's border interrupted."""
+    """It continues a bar that was interrupted by the border of another entity."""
     describes: bool
-    """It is the first of its entity, which carries what a page says about it."""
+    """It is the first element of its entity and has the attributes for the tooltip."""
 
     def tag(self, text: str, *, joined: bool) -> str:
-        """Its opening tag; `joined` is what `is_joined` says."""
-        part, entity = self.part, self.part.judged.entity
+        """The opening tag; `joined` is the result of `is_joined`."""
+        part, entity = self.part, self.part.shown.entity
         names = [f"k{part.label_number}"]
-        if part.judged.verdict is not None:
-            names.append(part.judged.verdict.value)
+        if part.shown.outcome is not None:
+            names.append(part.shown.outcome.value)
         if part.is_gap:
             names.append("gap")
         elif self.continues:
@@ -121,27 +120,27 @@ class _Element:
             names.append("joined")
         attributes = f'class="{" ".join(names)}" style="--l:{part.layer}" data-i="{part.number}"'
         if self.describes:
-            at = ",".join(f"{piece.start}:{piece.end}" for piece in entity.pieces)
+            at = ",".join(f"{part.start}:{part.end}" for part in entity.pieces)
             score = "" if entity.score is None else f' data-score="{entity.score:.4g}"'
             attributes += f' data-at="{at}"{score}'
         return f"<mark {attributes}><span>"
 
     def is_joined(self, text: str) -> bool:
-        """Does it begin or end between letters that a cut would tear apart?"""
+        """Whether it begins or ends between letters that are drawn joined."""
         return any(
             0 < at < len(text) and _joins(text[at - 1], text[at]) for at in (self.start, self.end)
         )
 
     def _is_narrow(self, text: str) -> bool:
-        """Is the name longer than its words?"""
+        """Whether the name of the label is longer than the words."""
         words = printable(text[self.start : self.end])
-        symbol = _SYMBOL_PIXELS if self.part.judged.verdict else 0
-        need = label_pixels(self.part.judged.entity.label) + symbol
+        symbol = _SYMBOL_PIXELS if self.part.shown.outcome else 0
+        need = label_pixels(self.part.shown.entity.label) + symbol
         return cell_len(words) * _LETTER_PIXELS < need
 
 
 def _joins(before: str, after: str) -> bool:
-    """May the two characters be one shape, as in Arabic, Devanagari or emoji?"""
+    """Whether two characters may be drawn as one, as in Arabic, Devanagari or emoji."""
     return not any(
         character.isascii()
         or unicodedata.category(character)[0] in "PZ"
@@ -151,7 +150,7 @@ def _joins(before: str, after: str) -> bool:
 
 
 class _Writer:
-    """Writes blocks one after the other and remembers which elements are open."""
+    """Writes blocks one after another; keeps track of open elements."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -164,7 +163,7 @@ class _Writer:
         self.drawn: set[_Part] = set()
 
     def write(self, wanted: Sequence[_Part], start: int, end: int) -> None:
-        """Write text[start:end] inside exactly the wanted elements, the outermost first."""
+        """Write text[start:end] inside exactly these elements, outermost first."""
         same = 0
         for element, part in zip(self.open, wanted, strict=False):
             if element.part is not part:
@@ -181,17 +180,17 @@ class _Writer:
         self.output.append(safe(self.text[start:end]))
 
     def finish(self, end: int) -> Block:
-        """Close what is open and begin the next block."""
+        """Close all open elements and begin the next block."""
         self._close(0, end)
-        shown, room = [], 0
+        html, room = [], 0
         for item in self.output:
             if isinstance(item, _Element):
                 joined = item.is_joined(self.text)
                 room = max(room, item.part.layer + 1 if joined else 0)
-                shown.append(item.tag(self.text, joined=joined))
+                html.append(item.tag(self.text, joined=joined))
             else:
-                shown.append(item)
-        block = Block("".join(shown), room)
+                html.append(item)
+        block = Block("".join(html), room)
         self._begin()
         return block
 

@@ -3,36 +3,36 @@
   const root = document.documentElement;
   const main = document.querySelector("main");
   const tip = document.getElementById("tip");
-  const slider = document.getElementById("stage"); // absent where nothing was found
+  const slider = document.getElementById("stage"); // absent if nothing was found
   const play = document.getElementById("play");
   const stops = [...document.querySelectorAll(".stop")];
-  const errors = document.getElementById("errors"); // only where there is gold
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const errors = document.getElementById("errors"); // only with gold
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
   const STEP = parseFloat(getComputedStyle(root).getPropertyValue("--step")); // from bar to bar
   const STAGE_MILLISECONDS = 900, JUMP_MILLISECONDS = 350;
 
-  let position = slider ? Number(slider.max) : 0; // in stages; between two stages bars are in between
+  let position = slider ? Number(slider.max) : 0; // in stages; fractions are between two stages
   const last = position;
   const stage = () => Math.round(position);
 
-  // What the page says of each sentence: its words and, from the list below them, its bars.
+  // The words of each sentence and, from the list below them, its bars.
 
   const numbers = (text) => text.split(",").map(Number);
   const lists = (text) => text?.split(";").map(numbers) ?? [];
 
   const sentences = new Map([...main.querySelectorAll("section")].map((section) => {
     const words = section.querySelector(".words");
-    const bars = [...section.querySelectorAll(".ways > li")].map((item) => ({
+    const bars = [...section.querySelectorAll(".trajectories > li")].map((item) => ({
       item,
       layer: Number(item.dataset.layer),
-      ways: item.dataset.steps?.split("|").map(lists) ?? [], // one for each piece of an entity
-      gold: lists(item.dataset.gold), // likewise
-      pieces: { bar: [], goal: [] },
+      trajectories: item.dataset.steps?.split("|").map(lists) ?? [], // one per fragment of the entity
+      gold: lists(item.dataset.gold), // one per fragment
+      boxes: { bar: [], goal: [] }, // one per line of text and fragment
     }));
     return [section, { section, words, bars, lines: [], width: 0 }];
   }));
 
-  // Where words stand: for each line its words, with distances from the side where reading starts.
+  // The positions of the words of each line, as distances from the side where reading starts.
 
   const measure = (sentence) => {
     const box = sentence.words.getBoundingClientRect();
@@ -54,7 +54,7 @@
     });
   };
 
-  // A start runs from the start of one word to that of the next, an end from end to end.
+  // Fractional starts are between the starts of two words, fractional ends between their ends.
 
   const startAt = (line, place) => {
     const at = Math.max(0, place - line.first);
@@ -76,46 +76,48 @@
     return steps[from].map((value, i) => value + (position - from) * (steps[to][i] - value));
   };
 
-  const pieceOf = (sentence, bar, kind, number) => {
-    const pieces = bar.pieces[kind];
-    if (!pieces[number]) {
-      const piece = document.createElement("div");
-      piece.className = `${kind} ${bar.item.className}`;
-      piece.setAttribute("aria-hidden", "true"); // the list below says it all
+  const boxOf = (sentence, bar, kind, number) => {
+    const boxes = bar.boxes[kind];
+    if (!boxes[number]) {
+      const box = document.createElement("div");
+      box.className = `${kind} ${bar.item.className}`;
+      box.setAttribute("aria-hidden", "true"); // the list below has the same content
       const name = document.createElement("span");
       name.className = "name";
       name.textContent = bar.item.dataset.name;
-      if (kind === (bar.gold.length ? "goal" : "bar")) piece.append(name);
-      piece.bar = bar;
-      sentence.words.append(piece);
-      pieces[number] = piece;
+      if (kind === (bar.gold.length ? "goal" : "bar")) box.append(name);
+      box.bar = bar;
+      sentence.words.append(box);
+      boxes[number] = box;
     }
-    return pieces[number];
+    return boxes[number];
   };
 
-  // Asking the page for a width would make it lay itself out again for every bar.
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = "10px system-ui, sans-serif"; // as in the style sheet
+  // Measured on a canvas, because reading widths from the page would cause a layout for every bar.
+  const canvas = document.createElement("canvas").getContext("2d");
+  canvas.font = "10px system-ui, sans-serif"; // as in the style sheet
   const nameWidths = new Map();
   const nameWidth = (name) => {
-    if (!nameWidths.has(name)) nameWidths.set(name, pen.measureText(name).width + 6);
+    if (!nameWidths.has(name)) nameWidths.set(name, canvas.measureText(name).width + 6);
     return nameWidths.get(name);
   };
 
-  // A name stands in its bar or, where it is longer, after it; at the end of a line before it.
-  const beside = (name, left, width, room) => {
+  // A name is drawn in its bar or, if it is longer, after it; at the end of a line, before it.
+  const nameOffset = (name, left, width, room) => {
     if (name <= width) return 0;
     return left + width + name <= room ? width : -Math.min(name, left);
   };
 
   const draw = (sentence, bar, kind, places) => {
     let used = 0;
-    places.forEach((place, way) => { used = drawOne(sentence, bar, kind, place, way, used); });
-    for (const piece of bar.pieces[kind].slice(used)) piece.hidden = true;
+    places.forEach((place, fragment) => {
+      used = drawFragment(sentence, bar, kind, place, fragment, used);
+    });
+    for (const box of bar.boxes[kind].slice(used)) box.hidden = true;
   };
 
-  // Draws after the pieces that are used already, and tells how many are used then.
-  const drawOne = (sentence, bar, kind, [one, other, sure = 1], way, before) => {
+  // Uses boxes after the first `before` ones; returns how many are used then.
+  const drawFragment = (sentence, bar, kind, [one, other, score = 1], fragment, before) => {
     const words = sentence.lines.reduce((sum, line) => sum + line.starts.length, 0);
     const [low, high] = [Math.min(one, other), Math.max(one, other)];
     const start = Math.max(0, Math.min(low, words - 0.1));
@@ -124,22 +126,22 @@
     for (const line of sentence.lines) {
       const stop = line.first + line.starts.length;
       if (start >= stop || end <= line.first) continue;
-      const piece = pieceOf(sentence, bar, kind, used);
-      piece.way = kind === "bar" ? way : 0;
+      const box = boxOf(sentence, bar, kind, used);
+      box.fragment = kind === "bar" ? fragment : 0;
       const left = startAt(line, start);
       const width = Math.max(4, endAt(line, end) - left);
-      piece.hidden = false;
-      piece.classList.toggle("starts", start >= line.first);
-      piece.classList.toggle("ends", end <= stop);
-      piece.style.insetInlineStart = `${left}px`;
-      piece.style.width = `${width}px`;
-      piece.style.top = `${line.base + bar.layer * STEP}px`;
-      piece.style.setProperty("--sure", (0.25 + 0.75 * sure).toFixed(3));
-      const name = piece.querySelector(".name");
+      box.hidden = false;
+      box.classList.toggle("starts", start >= line.first);
+      box.classList.toggle("ends", end <= stop);
+      box.style.insetInlineStart = `${left}px`;
+      box.style.width = `${width}px`;
+      box.style.top = `${line.base + bar.layer * STEP}px`;
+      box.style.setProperty("--score", (0.25 + 0.75 * score).toFixed(3));
+      const name = box.querySelector(".name");
       if (name) {
         name.hidden = used > 0;
         const wide = nameWidth(name.textContent);
-        name.style.insetInlineStart = `${beside(wide, left, width, sentence.width)}px`;
+        name.style.insetInlineStart = `${nameOffset(wide, left, width, sentence.width)}px`;
       }
       used += 1;
     }
@@ -149,11 +151,11 @@
   const place = (sentence) => {
     for (const bar of sentence.bars) {
       draw(sentence, bar, "goal", bar.gold);
-      draw(sentence, bar, "bar", bar.ways.map(between));
+      draw(sentence, bar, "bar", bar.trajectories.map(between));
     }
   };
 
-  // Only sentences near the window are measured and moved: a page may hold thousands.
+  // Only sentences near the viewport are measured and drawn, because there may be thousands.
 
   const isNear = (sentence) => {
     const box = sentence.section.getBoundingClientRect();
@@ -162,7 +164,7 @@
 
   const placeNear = () => {
     const near = [...sentences.values()].filter(isNear);
-    for (const sentence of near) { // first all that is read, then all that is written
+    for (const sentence of near) { // all reads before all writes, to avoid repeated layouts
       if (sentence.width !== sentence.words.getBoundingClientRect().width) measure(sentence);
     }
     near.forEach(place);
@@ -178,7 +180,7 @@
   addEventListener("scroll", placeSoon, { passive: true });
   addEventListener("resize", placeSoon);
 
-  // The stage that is shown.
+  // The current stage.
 
   const show = (wanted) => {
     position = Math.max(0, Math.min(last, wanted));
@@ -192,7 +194,7 @@
     for (const table of main.querySelectorAll("[open] .stages")) {
       [...table.tBodies[0].rows].forEach((row, i) => row.classList.toggle("now", i === stage()));
     }
-    if (!tip.hidden) fillTip(lit, tip.way);
+    if (!tip.hidden) fillTip(highlighted, tip.fragment);
   };
 
   let ticking = 0;
@@ -206,70 +208,70 @@
 
   const smooth = (part) => part * part * (3 - 2 * part);
 
-  // Calls `move` with 0 to 1 as time goes by.
-  const animate = (milliseconds, move) => {
+  // Calls `draw` with the elapsed share of time, from 0 to 1.
+  const animate = (milliseconds, draw) => {
     const began = performance.now();
     const tick = () => {
       const part = Math.min(1, (performance.now() - began) / milliseconds);
-      move(part);
+      draw(part);
       if (part < 1) ticking = requestAnimationFrame(tick);
       else halt();
     };
     ticking = requestAnimationFrame(tick);
   };
 
-  // Every stage comes to rest before the next begins; who wants no motion sees the stages alone.
+  // Pauses at every stage; with reduced motion, only the stages themselves are shown.
   const playFrom = (from) => {
     halt();
     play.classList.add("playing");
     play.setAttribute("aria-label", "Pause");
     animate((last - from) * STAGE_MILLISECONDS, (part) => {
       const time = from + part * (last - from);
-      const moved = calm.matches ? 0 : smooth(Math.min(1, (time % 1) / 0.75));
-      show(Math.floor(time) + moved);
+      const shift = reducedMotion.matches ? 0 : smooth(Math.min(1, (time % 1) / 0.75));
+      show(Math.floor(time) + shift);
     });
   };
 
   const goTo = (to) => {
     halt();
     const from = position;
-    if (calm.matches) show(to);
+    if (reducedMotion.matches) show(to);
     else animate(JUMP_MILLISECONDS, (part) => show(from + smooth(part) * (to - from)));
   };
 
   if (slider) {
-    let heading = last; // where the arrow keys are on the way to
+    let target = last; // the stage that the arrow keys lead to
     play.addEventListener("click", () => {
       if (play.classList.contains("playing")) halt();
       else playFrom(position >= last ? 0 : Math.floor(position));
-      heading = last;
+      target = last;
     });
     slider.addEventListener("input", () => {
       halt();
       show(Number(slider.value));
-      heading = stage();
+      target = stage();
     });
     slider.addEventListener("keydown", (event) => {
-      const ways = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -last, End: last };
-      if (!(event.key in ways)) return;
+      const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -last, End: last };
+      if (!(event.key in steps)) return;
       event.preventDefault();
-      const from = ticking ? heading : stage();
-      heading = Math.max(0, Math.min(last, from + ways[event.key]));
-      goTo(heading);
+      const from = ticking ? target : stage();
+      target = Math.max(0, Math.min(last, from + steps[event.key]));
+      goTo(target);
     });
-    stops.forEach((stop, i) => stop.addEventListener("click", () => goTo((heading = i))));
+    stops.forEach((stop, i) => stop.addEventListener("click", () => goTo((target = i))));
   }
 
-  // A bar and its line in the list belong together; pointing at either lights up both.
+  // Pointing at a bar or at its line in the list highlights both.
 
-  let lit = null;
+  let highlighted = null;
 
-  const light = (bar) => {
-    if (bar === lit) return;
-    const partsOf = (each) => (each ? [each.item, ...each.pieces.bar, ...each.pieces.goal] : []);
-    for (const part of partsOf(lit)) part.classList.remove("on");
-    for (const part of partsOf(bar)) part.classList.add("on");
-    lit = bar;
+  const highlight = (bar) => {
+    if (bar === highlighted) return;
+    const elementsOf = (each) => (each ? [each.item, ...each.boxes.bar, ...each.boxes.goal] : []);
+    for (const one of elementsOf(highlighted)) one.classList.remove("on");
+    for (const one of elementsOf(bar)) one.classList.add("on");
+    highlighted = bar;
   };
 
   const element = (name, ...content) => {
@@ -279,20 +281,20 @@
     return made;
   };
 
-  const fillTip = (bar, way) => {
+  const fillTip = (bar, fragment) => {
     const copies = (nodes) => [...nodes].map((node) => node.cloneNode(true));
-    const row = bar.item.querySelectorAll(".stages")[way]?.tBodies[0].rows[stage()];
-    tip.way = way;
+    const row = bar.item.querySelectorAll(".stages")[fragment]?.tBodies[0].rows[stage()];
+    tip.fragment = fragment;
     tip.className = bar.item.className;
     tip.replaceChildren(element("", ...copies(bar.item.querySelectorAll(".triple"))));
     if (!row) return;
     const [name, boundaries, score] = [...row.cells].map((cell) => cell.textContent);
     tip.append(element("soft", `${name} ${boundaries}${score && ` · score ${score}`}`));
-    tip.append(element("chances", ...copies(row.cells[3].children)));
+    tip.append(element("probs", ...copies(row.cells[3].children)));
   };
 
-  const showTip = (bar, way, x, y) => {
-    fillTip(bar, way);
+  const showTip = (bar, fragment, x, y) => {
+    fillTip(bar, fragment);
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const below = y + 16 + box.height <= innerHeight;
@@ -300,33 +302,33 @@
     tip.style.top = `${below ? y + 16 : Math.max(8, y - box.height - 16)}px`;
   };
 
-  const pieceAt = (target) => target.closest(".bar, .goal");
-  const barOf = (target) => pieceAt(target)?.bar ?? null;
+  const boxAt = (target) => target.closest(".bar, .goal");
+  const barOf = (target) => boxAt(target)?.bar ?? null;
   const listedAt = (target) => {
-    const item = target.closest(".ways > li");
+    const item = target.closest(".trajectories > li");
     const sentence = item && sentences.get(item.closest("section"));
     return sentence?.bars.find((bar) => bar.item === item) ?? null;
   };
 
   main.addEventListener("pointermove", (event) => {
     const bar = barOf(event.target);
-    light(bar ?? listedAt(event.target));
-    if (bar) showTip(bar, pieceAt(event.target).way, event.clientX, event.clientY);
+    highlight(bar ?? listedAt(event.target));
+    if (bar) showTip(bar, boxAt(event.target).fragment, event.clientX, event.clientY);
     else tip.hidden = true;
   });
   main.addEventListener("pointerleave", () => {
-    light(null);
+    highlight(null);
     tip.hidden = true;
   });
-  main.addEventListener("focusin", (event) => light(listedAt(event.target)));
-  main.addEventListener("focusout", () => light(null));
+  main.addEventListener("focusin", (event) => highlight(listedAt(event.target)));
+  main.addEventListener("focusout", () => highlight(null));
   main.addEventListener("click", (event) => {
     const details = barOf(event.target)?.item.querySelector("details");
     if (!details) return;
     details.open = !details.open;
     if (details.open) details.scrollIntoView({ block: "nearest" });
   });
-  main.addEventListener("toggle", () => show(position), true); // marks the stage in the table
+  main.addEventListener("toggle", () => show(position), true); // highlights the current stage in the table
   main.addEventListener("keydown", (event) => {
     if (event.key === "Escape") tip.hidden = true;
   });

@@ -1,4 +1,4 @@
-"""Traces in a terminal: each sentence with brackets, then a line per entity with its way."""
+"""Traces in the terminal: each sentence with brackets, then each entity with its trajectory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from spandet.text import CharSpan, Entity
-from spandet.viewing.case_study import believed, bracketed, triple, way
 from spandet.viewing.cells import printable
-from spandet.viewing.colors import LabelNumbers, terminal_style
+from spandet.viewing.labels import LabelNumbers, terminal_style
+from spandet.viewing.trace_notation import best_label, bracketed, trajectory, triple
 from spandet.viewing.traces import (
     Candidate,
     MissedEntity,
@@ -20,8 +20,8 @@ from spandet.viewing.traces import (
     TracedSentence,
 )
 
-RIGHT, WRONG, MISSED = "✓", "✗", "○"
-_STYLES = {RIGHT: "bold green", WRONG: "bold red", MISSED: "bold yellow"}
+CORRECT, WRONG, MISSED = "✓", "✗", "○"
+_STYLES = {CORRECT: "bold green", WRONG: "bold red", MISSED: "bold yellow"}
 _HANGING = 6
 _NARROWEST = 20
 
@@ -33,10 +33,10 @@ def trace_to_terminal(
     color: bool,
     all_stages: bool = False,
 ) -> Iterator[Text]:
-    """Lines of about `width` cells, or as long as they are without one.
+    """Lines of at most about `width` cells; without a width, lines are not wrapped.
 
-    Brackets show the gold entities where there are any, else what was found. An entity that was
-    found is marked ✓ or ✗ where there is gold; a gold entity that was missed is marked ○.
+    Brackets show the gold entities, or the predicted ones where there is no gold. With gold,
+    predicted entities are marked ✓ or ✗, and missed ones ○.
     """
     painter = _Painter(width=width, color=color, all_stages=all_stages)
     for document in documents:
@@ -45,7 +45,7 @@ def trace_to_terminal(
 
 
 class _Painter:
-    """Knows the width, which label got which colour so far, and the counts of marks."""
+    """Draws traces; keeps the width, the colours of the labels so far, and the counts of marks."""
 
     def __init__(self, *, width: int | None, color: bool, all_stages: bool) -> None:
         self.width = width
@@ -53,7 +53,7 @@ class _Painter:
         self.all_stages = all_stages
         self.numbers = LabelNumbers()
         self.counts: Counter[str] = Counter()
-        self.judged = False
+        self.has_gold = False
 
     def document(self, traced: TracedDocument) -> Iterator[Text]:
         if traced.document.id is not None:
@@ -69,14 +69,14 @@ class _Painter:
         entities = traced.gold
         if entities is None:
             entities = tuple(found.entity for found in traced.found)
-        self.judged |= traced.gold is not None
-        for piece, label in bracketed(traced.sentence, text, entities):
-            shown.append(piece, "" if label is None else self.style(label))
+        self.has_gold |= traced.gold is not None
+        for part, label in bracketed(traced.sentence, text, entities):
+            shown.append(part, "" if label is None else self.style(label))
         yield from self.wrapped(shown, hanging=0)
         for found in traced.found:
             yield from self.wrapped(self.found(found))
             for candidate in found.candidates if found.more else ():
-                yield from self.wrapped(self.candidate("piece", candidate))
+                yield from self.wrapped(self.candidate("fragment", candidate))
         for missed in traced.missed:
             yield from self.wrapped(self.missed(missed))
             if missed.nearest is not None:
@@ -88,11 +88,11 @@ class _Painter:
     def found(self, traced: TracedEntity) -> Text:
         line = self.text("  ")
         if traced.right is not None:
-            self.mark(line, RIGHT if traced.right else WRONG)
+            self.mark(line, CORRECT if traced.right else WRONG)
         entity = traced.entity
         line.append(triple(entity.pieces, entity.label), self.style(entity.label))
         if not traced.more:
-            line = self.with_way(line, traced.candidate)
+            line = self.with_trajectory(line, traced.candidate)
         return line.append(f"  {printable(traced.remark)}" if traced.remark else "")
 
     def missed(self, traced: MissedEntity) -> Text:
@@ -104,12 +104,12 @@ class _Painter:
     def misfit(self, entity: Entity[CharSpan], words: str) -> Text:
         line = self.mark(self.text("  "), MISSED)
         line.append(printable(f"{words} ({entity.label})"), self.style(entity.label))
-        return line.append(" missed: it does not begin and end at word borders of one sentence")
+        return line.append(" missed: it does not begin and end at word boundaries of one sentence")
 
     def totals(self) -> Iterator[Text]:
-        if self.judged:
+        if self.has_gold:
             line = self.text("")
-            for mark, name in ((RIGHT, "right"), (WRONG, "wrong"), (MISSED, "missed")):
+            for mark, name in ((CORRECT, "correct"), (WRONG, "wrong"), (MISSED, "missed")):
                 line.append("   " if line.plain else "")
                 line.append(f"{mark} ", self.painted(_STYLES[mark]))
                 line.append(f"{self.counts[mark]:,} {name}")
@@ -121,11 +121,13 @@ class _Painter:
 
     def candidate(self, name: str, candidate: Candidate) -> Text:
         line = self.text(f"    {name} ")
-        line.append(triple([candidate.span], believed(candidate)))
-        return self.with_way(line, candidate)
+        line.append(triple([candidate.span], best_label(candidate)))
+        return self.with_trajectory(line, candidate)
 
-    def with_way(self, line: Text, candidate: Candidate) -> Text:
-        return line.append(way(candidate.steps, all_stages=self.all_stages), self.painted("dim"))
+    def with_trajectory(self, line: Text, candidate: Candidate) -> Text:
+        return line.append(
+            trajectory(candidate.steps, all_stages=self.all_stages), self.painted("dim")
+        )
 
     def text(self, text: str, style: str = "") -> Text:
         return Text(text, self.painted(style), overflow="fold")
@@ -137,7 +139,7 @@ class _Painter:
         return style if self.color else ""
 
     def wrapped(self, line: Text, hanging: int = _HANGING) -> Iterator[Text]:
-        """The line in as many as it needs; those after the first begin farther right."""
+        """The line wrapped to the width; continuation lines are indented."""
         if self.width is None:
             yield line
             return

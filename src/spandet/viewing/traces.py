@@ -1,7 +1,7 @@
-"""How entities came about, as plain values: what a terminal, a page and a program are shown.
+"""Traces: the stages of each predicted or missed entity, for the terminal, HTML and JSON.
 
-Spans are half-open and counted in words of their sentence, as everywhere; only what is printed for
-people names the last word instead (see `case_study`).
+Spans are half-open and counted in words of their sentence; only printed text has inclusive ends
+(see `trace_notation`).
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from typing import Any
 from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan
 
 LabelProbs = Mapping[str | None, float]
-"""How likely each label is; None stands for "no entity"."""
+"""The probability of each label; None stands for "no entity"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stage: boundaries in words, which may lie between words, and what was believed."""
+    """One stage: boundaries in words, which may be fractional, and scores."""
 
     name: str
     start: float
     end: float
     score: float | None = None
-    """How sure the stage was that there is an entity, where it says so."""
+    """The score that there is an entity, where the stage has one."""
     label_probs: LabelProbs | None = None
-    """How likely each label was, where the stage says so."""
+    """The probability of each label, where the stage has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A span that the detector considered, and the stages that led to it."""
+    """A span that the detector considered, with its trajectory."""
 
     span: WordSpan
-    """Where it ended."""
+    """The final span."""
     label_probs: LabelProbs
-    """How likely each label was in the end."""
+    """The final probability of each label."""
     steps: tuple[Step, ...] = ()
-    """First stage first."""
+    """The trajectory, first stage first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedEntity:
-    """An entity that was found, and how."""
+    """A predicted entity and its candidates."""
 
     entity: Entity[WordSpan]
     candidate: Candidate
-    """For an entity in pieces, that of its first one."""
+    """Of a discontinuous entity, the candidate of its first fragment."""
     right: bool | None = None
-    """Is it in the gold, with this span and label? None without gold."""
+    """Whether gold has this span and label; None without gold."""
     remark: str = ""
-    """What is wrong with it, in a few words."""
+    """What is wrong with it, as text."""
     more: tuple[Candidate, ...] = ()
-    """Those of its later pieces."""
+    """The candidates of the other fragments."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """All of them, from left to right."""
+        """All candidates, from left to right."""
         return (self.candidate, *self.more)
 
 
@@ -82,46 +82,46 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MissedEntity:
-    """A gold entity that was not found, and what came nearest to it."""
+    """A gold entity that was not predicted, and the candidate nearest to it."""
 
     entity: Entity[WordSpan]
     nearest: Candidate | None
-    """The candidate that overlaps it most in the end; None where none does."""
+    """The candidate whose final span overlaps it most; None if there is none."""
     reason: Reason
     why: str
-    """The reason in plain words."""
+    """The reason as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedSentence:
-    """A sentence with what was found and what was missed in it."""
+    """A sentence with its predicted and its missed entities."""
 
     sentence: Sentence
     found: tuple[TracedEntity, ...]
     gold: tuple[Entity[WordSpan], ...] | None = None
-    """What should have been found; None where nobody says."""
+    """The gold entities; None without gold."""
     missed: tuple[MissedEntity, ...] = ()
 
     @property
     def candidates(self) -> Iterator[Candidate]:
-        """Every candidate that is shown: those found, then those nearest to what was missed."""
+        """All candidates that are shown: of predicted entities, then of missed ones."""
         yield from (each for found in self.found for each in found.candidates)
         yield from (missed.nearest for missed in self.missed if missed.nearest is not None)
 
     @property
     def is_flawless(self) -> bool:
-        """Is nothing known to be wrong?"""
+        """Whether there are no known errors."""
         return not self.missed and all(found.right is not False for found in self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class TracedDocument:
-    """A document, sentence by sentence."""
+    """A document as traced sentences."""
 
     document: Document
     sentences: tuple[TracedSentence, ...]
     misfits: tuple[Entity[CharSpan], ...] = ()
-    """Gold entities that no run of words is: out of every detector's reach."""
+    """Gold entities that do not begin and end at word boundaries of one sentence."""
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -132,11 +132,11 @@ class TracedDocument:
 
     @property
     def is_flawless(self) -> bool:
-        """Is nothing known to be wrong?"""
+        """Whether there are no known errors."""
         return not self.misfits and all(sentence.is_flawless for sentence in self.sentences)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for programs; ends are exclusive."""
+        """A JSON object; ends are exclusive."""
         return {
             "id": self.document.id,
             "text": self.document.text,
@@ -154,10 +154,10 @@ def _sentence_json(sentence: TracedSentence) -> dict[str, Any]:
         "found": [
             {
                 **_entity_json(found.entity),
-                "score": _short(found.entity.score),
+                "score": _rounded(found.entity.score),
                 "right": found.right,
                 "remark": found.remark,
-                **_beliefs_json(found.candidate.label_probs),
+                **_probs_json(found.candidate.label_probs),
                 "steps": [_step_json(step) for step in found.candidate.steps],
                 **({"more": [_candidate_json(each) for each in found.more]} if found.more else {}),
             }
@@ -177,32 +177,32 @@ def _sentence_json(sentence: TracedSentence) -> dict[str, Any]:
 
 def _entity_json(entity: Entity[WordSpan] | Entity[CharSpan]) -> dict[str, Any]:
     place = {"start": entity.span.start, "end": entity.span.end, "label": entity.label}
-    pieces = [[piece.start, piece.end] for piece in entity.fragments]
-    return {**place, "fragments": pieces} if pieces else place
+    fragments = [[span.start, span.end] for span in entity.fragments]
+    return {**place, "fragments": fragments} if fragments else place
 
 
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     return {
         "start": candidate.span.start,
         "end": candidate.span.end,
-        **_beliefs_json(candidate.label_probs),
+        **_probs_json(candidate.label_probs),
         "steps": [_step_json(step) for step in candidate.steps],
     }
 
 
 def _step_json(step: Step) -> dict[str, Any]:
-    place = {"stage": step.name, "start": _short(step.start), "end": _short(step.end)}
-    score = {} if step.score is None else {"score": _short(step.score)}
-    beliefs = {} if step.label_probs is None else _beliefs_json(step.label_probs)
-    return place | score | beliefs
+    place = {"stage": step.name, "start": _rounded(step.start), "end": _rounded(step.end)}
+    score = {} if step.score is None else {"score": _rounded(step.score)}
+    probs = {} if step.label_probs is None else _probs_json(step.label_probs)
+    return place | score | probs
 
 
-def _beliefs_json(probs: LabelProbs) -> dict[str, Any]:
-    """What is no entity has a key of its own, because a label could have any name."""
-    labels = {label: _short(prob) for label, prob in probs.items() if label is not None}
-    return {"no_entity": _short(probs[None]), "label_probs": labels}
+def _probs_json(probs: LabelProbs) -> dict[str, Any]:
+    """`no_entity` is a separate key, because labels can have any name."""
+    labels = {label: _rounded(prob) for label, prob in probs.items() if label is not None}
+    return {"no_entity": _rounded(probs[None]), "label_probs": labels}
 
 
-def _short(value: float | None) -> float | None:
-    """As many digits as mean something."""
+def _rounded(value: float | None) -> float | None:
+    """The value with six decimals."""
     return None if value is None else round(value, 6)

@@ -3,16 +3,16 @@
   const root = document.documentElement;
   const main = document.querySelector("main");
   const tip = document.getElementById("tip");
-  const errors = document.getElementById("errors"); // only where gold and predicted are compared
+  const errors = document.getElementById("errors"); // only in a comparison of gold and predicted
   const boxes = [...document.querySelectorAll("#labels input")]; // box i belongs to class k<i>
 
-  // What is hidden lives in the address, as #hide=DNA,RNA&errors=1, so that a link shows the same view.
+  // The filters are stored in the address, as #hide=DNA,RNA&errors=1, so that a link shows the same view.
 
   const decode = (text) => {
     try {
       return decodeURIComponent(text);
     } catch {
-      return text; // a stray % in an address typed by hand
+      return text; // an invalid % sequence in the address
     }
   };
 
@@ -70,21 +70,21 @@
     return element;
   };
 
-  const VERDICTS = { hit: "✓ hit", miss: "✗ miss", alarm: "+ false alarm" };
+  const OUTCOMES = { hit: "✓ hit", miss: "✗ miss", alarm: "+ false alarm" };
 
   const describe = (mark) => {
     const first = partsOf(mark)[0];
     const characters = Array.from(textOf(mark)); // offsets count characters, not UTF-16 units
-    const pieces = first.dataset.at.split(",").map((piece) => piece.split(":").map(Number));
-    const verdict = Object.keys(VERDICTS).find((name) => mark.classList.contains(name));
+    const fragments = first.dataset.at.split(",").map((part) => part.split(":").map(Number));
+    const outcome = Object.keys(OUTCOMES).find((name) => mark.classList.contains(name));
     const details = [`characters ${first.dataset.at.replaceAll(",", ", ")}`];
     if (first.dataset.score) details.push(`score ${first.dataset.score}`);
-    if (verdict) details.push(VERDICTS[verdict]);
+    if (outcome) details.push(OUTCOMES[outcome]);
     const entry = document.createElement("div");
     entry.className = `entry k${numberOf(mark)}`;
     entry.append(
       line("label", boxes[numberOf(mark)].value),
-      line("words", pieces.map(([start, end]) => characters.slice(start, end).join("")).join(" … ")),
+      line("words", fragments.map(([start, end]) => characters.slice(start, end).join("")).join(" … ")),
       line("soft", details.join(" · ")),
     );
     return entry;
@@ -95,29 +95,29 @@
     return [...mark.getClientRects()].some((box) => y > box.bottom - step && y <= box.bottom);
   };
 
-  // On its bar an entity is alone; on the words, all entities around them are meant.
-  const meant = (mark, y) => {
+  // On a bar: its entity. On the words: all entities that contain them.
+  const pointedAt = (mark, y) => {
     const around = [];
     for (let each = mark; each; each = each.parentElement.closest("mark")) around.push(each);
     const barred = around.filter((each) => isOnBar(each, y));
     return (barred.length ? barred : around).filter(isShown);
   };
 
-  let described = []; // the marks that the tip is about
-  let lit = []; // all parts of their bars
+  let described = []; // the marks that the tooltip describes
+  let highlighted = []; // all parts of their bars
 
   const hideTip = () => {
     tip.hidden = true;
-    for (const mark of lit) mark.classList.remove("on");
-    described = lit = [];
+    for (const mark of highlighted) mark.classList.remove("on");
+    described = highlighted = [];
   };
 
   const showTip = (marks, x, y) => {
     if (marks.length !== described.length || marks.some((mark, i) => mark !== described[i])) {
       hideTip();
       described = marks;
-      lit = marks.flatMap((mark) => [...partsOf(mark)]);
-      for (const mark of lit) mark.classList.add("on");
+      highlighted = marks.flatMap((mark) => [...partsOf(mark)]);
+      for (const mark of highlighted) mark.classList.add("on");
       tip.replaceChildren(...marks.map(describe));
     }
     tip.hidden = !marks.length;
@@ -129,7 +129,7 @@
 
   main.addEventListener("pointermove", (event) => {
     const mark = event.target.closest("mark");
-    if (mark) showTip(meant(mark, event.clientY), event.clientX, event.clientY);
+    if (mark) showTip(pointedAt(mark, event.clientY), event.clientX, event.clientY);
     else hideTip();
   });
   main.addEventListener("pointerleave", hideTip);
@@ -139,7 +139,7 @@
   });
   main.addEventListener("focusout", hideTip);
 
-  // One stop for the tab key, then the arrow keys go from entity to entity in reading order.
+  // The tab key stops once; the arrow keys go from entity to entity in reading order.
 
   const stop = (mark) => {
     for (const old of main.querySelectorAll("mark[tabindex]")) old.removeAttribute("tabindex");

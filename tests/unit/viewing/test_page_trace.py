@@ -10,7 +10,7 @@ import pytest
 
 from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
-from spandet.viewing.trace_rows import table_of
+from spandet.viewing.layout import trace_layout
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
 from support.trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, candidate, found, sentence
 
@@ -31,7 +31,7 @@ def test_gold_brings_verdicts_and_goals() -> None:
     assert re.findall(r'data-gold="([^"]*)"', page) == ["3,4", "7,8"]
     assert "only the 1 of 1 sentence with errors" in page
     summary = re.sub(r"<[^>]*>", "", page.split('class="soft summary">')[1].split("</p>")[0])
-    assert summary == "1 document · 1 sentence · 2 found · ✓ 1 right · ✗ 1 wrong · ○ 3 missed"
+    assert summary == "1 document · 1 sentence · 2 found · ✓ 1 correct · ✗ 1 wrong · ○ 3 missed"
     assert "<bdi>Gro</bdi> (<bdi>PRO</bdi>) missed: it does not begin" in page
 
 
@@ -53,12 +53,12 @@ def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
     moves = "0.200,1.100,0.50;0.000,1.000,0.90|2.500,4.000,0.50;2.000,4.000,0.90"
     assert f'data-steps="{moves}"' in page
     assert 'data-gold="5,6;7,8"' in page
-    hit, miss = page.split('<ol class="ways">')[1].split("</li>")[:2]
+    hit, miss = page.split('<ol class="trajectories">')[1].split("</li>")[:2]
     assert hit.count('<table class="stages">') == 2
     assert "(0, 0 … 2, 3, CEL)" in hit
-    assert hit.count("piece (") == 2
+    assert hit.count("fragment (") == 2
     assert miss.count('<table class="stages">') == 1
-    assert "✓</span> 1 right" in page
+    assert "✓</span> 1 correct" in page
 
 
 def test_in_json_the_first_piece_is_the_candidate_and_the_others_follow() -> None:
@@ -100,7 +100,7 @@ def test_punctuation_stays_with_its_word_and_chinese_may_break() -> None:
 
 
 def boxes(traced: TracedSentence) -> list[tuple[int, float, float]]:
-    table = table_of(traced)
+    table = trace_layout(traced)
     return [
         (layer, min(map(min, row.places)), max(map(max, row.places)))
         for row, layer in zip(table.rows, table.layers, strict=True)
@@ -117,7 +117,7 @@ def test_bars_never_meet_at_any_stage(seed: int) -> None:
         places = [(luck.uniform(-1, 6), luck.uniform(4, 13)) for _ in range(3)]
         rows.append(found(first, luck.randint(first + 1, 12), "CEL", *places))
     (traced,) = sentence(words, rows).sentences
-    table = table_of(traced)
+    table = trace_layout(traced)
     placed = boxes(traced)
     for i, (layer, start, end) in enumerate(placed):
         for other, other_start, other_end in placed[:i]:
@@ -129,7 +129,7 @@ def test_bars_never_meet_at_any_stage(seed: int) -> None:
 
 def test_a_word_apart_from_all_bars_needs_no_room() -> None:
     (traced,) = sentence(WORDS, [found(2, 4, "CEL", (2.0, 4.0))]).sentences
-    assert table_of(traced).rooms == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0)
+    assert trace_layout(traced).rooms == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0)
 
 
 def test_json_is_plain_and_half_open() -> None:

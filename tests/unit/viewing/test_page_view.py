@@ -12,16 +12,15 @@ from spandet.errors import MismatchError
 from spandet.rendering.html import html_page
 from spandet.text import CharSpan, Document, Entity, WordRow
 from spandet.viewing import comparison_to_html, to_html
-from spandet.viewing.blocks import blocks
-from spandet.viewing.colors import LabelNumbers
-from spandet.viewing.labels import label_rules, symbol_rules
+from spandet.viewing.labels import LabelNumbers, label_rules, symbol_rules
+from spandet.viewing.layout import blocks
 from spandet.viewing.markup import mark_up
-from spandet.viewing.verdicts import Judged, Verdict, judge
+from spandet.viewing.outcomes import Outcome, ShownEntity, compare_entities
 
 
 def marked(text: str, *entities: Entity[CharSpan]) -> str:
     """The text's HTML with only the classes left on its marks."""
-    judged = [Judged(entity) for entity in entities]
+    judged = [ShownEntity(entity) for entity in entities]
     found = "".join(
         block.html for block in mark_up(text, [CharSpan(0, len(text))], judged, LabelNumbers())
     )
@@ -134,7 +133,7 @@ def test_a_comparison_shows_both_sides_and_counts() -> None:
     wrong = Document("ab cd", (span(0, 2, "X"), span(3, 5, "Z"), span(3, 5, "Z")))
     right = Document("ab cd", gold.entities)
     found = comparison_to_html([(gold, wrong), (gold, right)], title="t")
-    assert re.findall(r'<span class="verdict (\w+)">([^<]*)<', found) == [
+    assert re.findall(r'<span class="outcome (\w+)">([^<]*)<', found) == [
         ("hit", "3 hits"),
         ("miss", "1 miss"),
         ("alarm", "1 false alarm"),
@@ -159,11 +158,11 @@ def test_verdicts_compare_pieces_and_labels_but_not_scores() -> None:
     gold = Document(text, (Entity.from_fragments(pieces, "P"),))
     whole = Document(text, (span(0, 15, "P"),))
     sure = Document(text, (Entity.from_fragments(pieces, "P", 0.5),))
-    assert [judged.verdict for judged in judge(gold, whole).union] == [
-        Verdict.MISS,
-        Verdict.FALSE_ALARM,
+    assert [judged.outcome for judged in compare_entities(gold, whole).union] == [
+        Outcome.MISS,
+        Outcome.FALSE_ALARM,
     ]
-    assert [judged.verdict for judged in judge(gold, sure).union] == [Verdict.HIT]
+    assert [judged.outcome for judged in compare_entities(gold, sure).union] == [Outcome.HIT]
 
 
 def test_a_page_forbids_every_request() -> None:

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
-from spandet.viewing.case_study import bracketed, triple, way
+from spandet.viewing.trace_notation import bracketed, trajectory, triple
 from spandet.viewing.traces import Step, TracedDocument
 from support.trace_samples import FOUND, IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
 
@@ -40,8 +40,8 @@ def test_gold_is_bracketed_and_everything_is_judged() -> None:
         "  ○ (7, 7, DNA) missed: “no entity” was more probable (0.90 against 0.05)\n"
         "    nearest (7, 7, no entity) ← (7.00, 7.00) ← (6.90, 7.00)\n"
         "\n"
-        "  ○ Gro (PRO) missed: it does not begin and end at word borders of one sentence\n"
-        "✓ 1 right   ✗ 1 wrong   ○ 3 missed"
+        "  ○ Gro (PRO) missed: it does not begin and end at word boundaries of one sentence\n"
+        "✓ 1 correct   ✗ 1 wrong   ○ 3 missed"
     )
 
 
@@ -49,12 +49,12 @@ def test_an_entity_in_pieces_has_a_line_for_each() -> None:
     assert shown(IN_PIECES) == (
         "[⁰Growth]⁰CEL of [²liver cells]³CEL needs [⁵the]⁵DNA [Ca] [⁷FGF-2]⁷DNA gene .\n"
         "  ✓ (0, 0 … 2, 3, CEL)\n"
-        "    piece (0, 0, CEL) ← (0.20, 0.10)\n"
-        "    piece (2, 3, CEL) ← (2.50, 3.00)\n"
+        "    fragment (0, 0, CEL) ← (0.20, 0.10)\n"
+        "    fragment (2, 3, CEL) ← (2.50, 3.00)\n"
         "  ○ (5, 5 … 7, 7, DNA) missed: its pieces were not linked (0.30)\n"
         "    nearest (7, 7, DNA) ← (6.90, 7.00)\n"
         "\n"
-        "✓ 1 right   ✗ 0 wrong   ○ 1 missed"
+        "✓ 1 correct   ✗ 0 wrong   ○ 1 missed"
     )
 
 
@@ -68,17 +68,17 @@ def steps(count: int) -> list[Step]:
 
 
 def test_of_many_stages_the_last_and_the_first_are_shown() -> None:
-    assert way(steps(0)) == ""
-    assert way(steps(4)) == (" ← (3.00, 4.00) ← (2.00, 3.00) ← (1.00, 2.00) ← (0.00, 1.00)")
-    assert way(steps(7)) == " ← (6.00, 7.00) ← … 5 more … ← (0.00, 1.00)"
-    assert way(steps(7), all_stages=True).count("←") == 7
+    assert trajectory(steps(0)) == ""
+    assert trajectory(steps(4)) == (" ← (3.00, 4.00) ← (2.00, 3.00) ← (1.00, 2.00) ← (0.00, 1.00)")
+    assert trajectory(steps(7)) == " ← (6.00, 7.00) ← … 5 more … ← (0.00, 1.00)"
+    assert trajectory(steps(7), all_stages=True).count("←") == 7
     many = sentence(WORDS, [found(2, 4, "CEL", *[(2.0, 4.0)] * 6)])
     assert "← … 4 more … ←" in shown(many)
     assert shown(many, all_stages=True).count("← (2.00, 3.00)") == 6
 
 
 def test_no_number_is_minus_nothing() -> None:
-    assert way([Step("moved", -0.001, 0.999)]) == " ← (0.00, 0.00)"
+    assert trajectory([Step("moved", -0.001, 0.999)]) == " ← (0.00, 0.00)"
 
 
 def text_of(words: list[str], *entities: Entity[WordSpan]) -> str:

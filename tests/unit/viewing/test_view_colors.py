@@ -8,7 +8,7 @@ import re
 import pytest
 
 from spandet.rendering.html import html_page
-from spandet.viewing.colors import TERMINAL_COLORS, LabelNumbers, Theme, ink, terminal_style, tint
+from spandet.viewing.labels import TERMINAL_COLORS, LabelNumbers, Theme, ink, terminal_style, tint
 
 Color = tuple[float, float, float]
 """Linear red, green and blue, 0 to 1."""

@@ -1,4 +1,4 @@
-"""What a person's annotation says of a prediction: hit, miss, false alarm."""
+"""Predicted entities compared with gold: hits, misses and false alarms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spandet.errors import MismatchError
 from spandet.text import CharSpan, Document, Entity
 
 
-class Verdict(Enum):
-    """Its value names it in pages; its symbol tells it apart without colour."""
+class Outcome(Enum):
+    """Hit, miss or false alarm; the value is a CSS class."""
 
     HIT = "hit"
     MISS = "miss"
@@ -20,11 +20,11 @@ class Verdict(Enum):
 
     @property
     def symbol(self) -> str:
-        """One character that stands before the label."""
+        """The character before the label."""
         return {"hit": "✓", "miss": "✗", "alarm": "+"}[self.value]
 
     def counted(self, count: int) -> str:
-        """So many of them, in words."""
+        """A number of them as text, such as "2 hits"."""
         one, more = {
             "hit": ("hit", "hits"),
             "miss": ("miss", "misses"),
@@ -34,40 +34,40 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """An entity to show; without a verdict where there is nothing to compare it with."""
+class ShownEntity:
+    """An entity to show, with its outcome where gold and predictions are compared."""
 
     entity: Entity[CharSpan]
-    verdict: Verdict | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One text with what should have been found in it and what was."""
+    """The gold and the predicted entities of one document."""
 
     document: Document
-    gold: tuple[Judged, ...]
-    predicted: tuple[Judged, ...]
+    gold: tuple[ShownEntity, ...]
+    predicted: tuple[ShownEntity, ...]
 
     @property
-    def union(self) -> tuple[Judged, ...]:
-        """Gold and predicted together; a hit counts once."""
-        alarms = (judged for judged in self.predicted if judged.verdict is Verdict.FALSE_ALARM)
+    def union(self) -> tuple[ShownEntity, ...]:
+        """Gold and predicted entities together; hits are included once."""
+        alarms = (each for each in self.predicted if each.outcome is Outcome.FALSE_ALARM)
         return (*self.gold, *alarms)
 
     @property
-    def counts(self) -> Counter[tuple[str, Verdict]]:
-        """How many of each label and verdict; an entity given twice is one."""
+    def counts(self) -> Counter[tuple[str, Outcome]]:
+        """The number of entities by label and outcome; duplicates count once."""
         distinct = {
-            (_identity(judged.entity), judged.verdict)
-            for judged in self.union
-            if judged.verdict is not None
+            (_identity(each.entity), each.outcome)
+            for each in self.union
+            if each.outcome is not None
         }
-        return Counter((label, verdict) for (_, label), verdict in distinct)
+        return Counter((label, outcome) for (_, label), outcome in distinct)
 
 
-def judge(gold: Document, predicted: Document) -> Comparison:
-    """Compare by pieces and label.
+def compare_entities(gold: Document, predicted: Document) -> Comparison:
+    """Compare the entities of two documents by fragments and label.
 
     Raises:
         MismatchError: the two texts differ.
@@ -83,8 +83,8 @@ def judge(gold: Document, predicted: Document) -> Comparison:
     found = {_identity(entity) for entity in predicted.entities}
     return Comparison(
         gold,
-        _judged(gold.entities, found, Verdict.MISS),
-        _judged(predicted.entities, wanted, Verdict.FALSE_ALARM),
+        _compared(gold.entities, found, Outcome.MISS),
+        _compared(predicted.entities, wanted, Outcome.FALSE_ALARM),
     )
 
 
@@ -95,11 +95,11 @@ def _identity(entity: Entity[CharSpan]) -> _Identity:
     return entity.pieces, entity.label
 
 
-def _judged(
-    entities: Iterable[Entity[CharSpan]], others: set[_Identity], otherwise: Verdict
-) -> tuple[Judged, ...]:
+def _compared(
+    entities: Iterable[Entity[CharSpan]], others: set[_Identity], otherwise: Outcome
+) -> tuple[ShownEntity, ...]:
     return tuple(
-        Judged(entity, Verdict.HIT if _identity(entity) in others else otherwise)
+        ShownEntity(entity, Outcome.HIT if _identity(entity) in others else otherwise)
         for entity in entities
     )
 
