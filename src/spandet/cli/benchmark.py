@@ -9,7 +9,7 @@ import typer
 
 from spandet.cli.benchmark_table import table_command
 from spandet.cli.options import FromFormat, Html, Json, Markdown, Model, Set
-from spandet.cli.terminal import protect, show
+from spandet.cli.terminal import check_output, show
 from spandet.cli.train import RecipeFile
 from spandet.cli.train import Set as SetRecipe
 from spandet.formats import read
@@ -64,7 +64,7 @@ def speed_command(
 ) -> None:
     """Time the bare encoder and the whole prediction on the same batches."""
     corpus = read(data, from_)
-    protect([corpus], html)
+    check_output([corpus], html)
     # Imported after the input is checked, because torch takes seconds to load.
     from spandet.benchmarking import cost, profiling
     from spandet.benchmarking.cost_report import CostReport
@@ -113,7 +113,7 @@ def train_speed_command(
     The weights are new; the batches are those of the recipe.
     """
     corpus = read(data, from_)
-    protect([corpus], html)
+    check_output([corpus], html)
     # Imported after the input is checked, because torch takes seconds to load.
     from spandet.benchmarking import cost, profiling
     from spandet.benchmarking.cost_report import CostReport
@@ -168,7 +168,7 @@ def sweep_command(
     other load on the machine affects them alike.
     """
     corpus = read(data, from_)
-    protect([corpus], html)
+    check_output([corpus], html)
     # Imported after the input is checked, because torch takes seconds to load.
     from spandet.benchmarking.measuring import Timing
     from spandet.benchmarking.sweep import Option, SweptModel, sweep

@@ -1,4 +1,4 @@
-"""spandet evaluate GOLD PREDICTED: how good are these predictions?"""
+"""spandet evaluate GOLD PREDICTED: score predictions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Gold, Html, Json, Markdown, PredictedFrom, Seed
-from spandet.cli.terminal import progress, protect, show
+from spandet.cli.terminal import check_output, progress, show
 from spandet.evaluation import evaluate
 from spandet.formats import read
 
-Predicted = Annotated[str, typer.Argument(help="What was found, in any format.")]
+Predicted = Annotated[str, typer.Argument(help="Predictions: a file or a folder.")]
 
 
 def evaluate_command(
@@ -24,8 +24,8 @@ def evaluate_command(
     html: Html = None,
     seed: Seed = 0,
 ) -> None:
-    """Score predictions against gold: exact spans and labels, by label, nesting and length."""
+    """Score predictions by exact spans and labels: overall, by label, nesting and length."""
     corpora = read(gold, from_), read(predicted, predicted_from)
-    protect(corpora, html)
+    check_output(corpora, html)
     report = evaluate(progress(corpora[0], "scoring"), corpora[1], seed=seed)
     show(report, json_=json_, markdown=markdown, html=html)

@@ -1,4 +1,4 @@
-"""spandet generate: nested sentences out of a small grammar, for demos and tests."""
+"""spandet generate: synthetic documents with nested entities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spandet.cli.terminal import progress
 from spandet.formats import write
 from spandet.generation import Domain, generate
 
-Sentences = Annotated[int, typer.Option("--sentences", min=1, help="How many to write.")]
+Sentences = Annotated[int, typer.Option("--sentences", min=1, help="Number of sentences.")]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="A file, or - for standard output.")
 ]
@@ -19,7 +19,7 @@ DomainOption = Annotated[
     Domain,
     typer.Option(
         "--domain",
-        help="What they are about; both: news and bio; clinic: has discontinuous entities.",
+        help="The domain; both: news and bio; only clinic has discontinuous entities.",
     ),
 ]
 
@@ -31,5 +31,5 @@ def generate_command(
     output: Output = "-",
     to: ToFormat = None,
 ) -> None:
-    """Write varied nested sentences, news-like and biomedical-like; the same for the same seed."""
+    """Write synthetic documents with nested entities; the same seed gives the same documents."""
     write(progress(generate(sentences, seed=seed, domain=domain), "generating"), output, to)

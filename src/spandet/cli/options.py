@@ -27,8 +27,8 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown table
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Every random choice follows from it.")]
-Gold = Annotated[str, typer.Argument(help="What is right: a file or a folder.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random generator.")]
+Gold = Annotated[str, typer.Argument(help="Gold annotations: a file or a folder.")]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model: its folder, its name, or its hub id.")
 ]
@@ -40,5 +40,7 @@ Set = Annotated[
 ]
 MinScore = Annotated[
     float | None,
-    typer.Option("--min-score", metavar="SCORE", help="Only entities surer than this (0 to 1)."),
+    typer.Option(
+        "--min-score", metavar="SCORE", help="Only entities with a score above this (0 to 1)."
+    ),
 ]

@@ -1,4 +1,4 @@
-"""What every command shows on the terminal: errors, notes, progress. All of it on stderr."""
+"""What commands print: results on stdout; errors, notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
 
 
 def show_error(error: Exception) -> None:
-    """One line in red."""
+    """Print an error as one line."""
     typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
     typer.echo(str(error), err=True)
 
 
 def note(text: str) -> None:
-    """A remark that does not belong to the output."""
+    """Print a line to stderr."""
     typer.echo(text, err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; loaded only by commands that draw."""
+    """A rich console; rich is loaded only by commands that use it."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)
 
 
 class Result(Protocol):
-    """What a command has found, in every form it can be shown."""
+    """A result that can be printed as JSON, Markdown, HTML or in the terminal."""
 
     def to_json(self) -> Mapping[str, Any]:
-        """Plain values for programs."""
+        """A JSON object."""
 
     def to_markdown(self) -> str:
-        """Tables for documents."""
+        """Markdown tables."""
 
     def to_html(self) -> str:
-        """A whole page."""
+        """A self-contained HTML page."""
 
     def __rich__(self) -> RenderableType:
-        """For the terminal."""
+        """Tables for the terminal."""
 
 
 def show(result: Result, *, json_: bool, markdown: bool, html: Path | None) -> None:
-    """Print a result in the form that was asked for, and write its page."""
+    """Print a result in the chosen form, and write its HTML page if a path is given."""
     if json_:
         typer.echo(report_json(result.to_json()))
     elif markdown:
@@ -63,36 +63,36 @@ def show(result: Result, *, json_: bool, markdown: bool, html: Path | None) -> N
     else:
         console().print(result)
     if html is not None:
-        write_page([result.to_html()], html)
+        write_html([result.to_html()], html)
 
 
-def write_page(parts: Iterable[str], path: Path) -> None:
-    """Write an HTML page, whole or not at all, and say where it is."""
+def write_html(parts: Iterable[str], path: Path) -> None:
+    """Write an HTML page atomically, and print its path."""
     with Target(str(path)).text() as out:
         out.writelines(parts)
-    note(f"page: {path}")
+    note(f"wrote {path}")
 
 
-def protect(corpora: Iterable[Corpus], page: Path | None) -> None:
-    """Refuse a page in place of a file that is read.
+def check_output(corpora: Iterable[Corpus], output: Path | None) -> None:
+    """Check that the output is not one of the input files.
 
     Raises:
-        UsageError: the page would replace it.
+        UsageError: the output would overwrite an input file.
     """
-    if page is not None:
-        refuse_overwriting([name for corpus in corpora for name in corpus.files()], str(page))
+    if output is not None:
+        refuse_overwriting([name for corpus in corpora for name in corpus.files()], str(output))
 
 
-def progress(documents: Iterable[Document], doing: str) -> Iterator[Document]:
-    """Pass documents on, with a running count where somebody is watching."""
+def progress(documents: Iterable[Document], task: str) -> Iterator[Document]:
+    """Yield the documents, and show progress if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from documents
         return
-    yield from show_progress(documents, doing)
+    yield from show_progress(documents, task)
 
 
 def report_skipped(count: int, problems: Sequence[object]) -> None:
-    """Count the bad records that `--skip-bad` passed over, and list the first of them."""
+    """Print the number of records that `--skip-bad` skipped, and list the first of them."""
     if not count:
         return
     note(f"skipped {count:,} bad records:")

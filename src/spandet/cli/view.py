@@ -1,4 +1,4 @@
-"""spandet view FILE [PREDICTED]: look at entities, in the terminal or in a browser."""
+"""spandet view FILE [PREDICTED]: show entities in the terminal or as HTML."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import FromFormat, Input, PredictedFrom
-from spandet.cli.terminal import console, protect, write_page
+from spandet.cli.terminal import check_output, console, write_html
 from spandet.evaluation import aligned, projected
 from spandet.formats import read
 from spandet.text import Document
 
 Predicted = Annotated[
-    str | None, typer.Argument(help="Predictions to set against the first file, as gold.")
+    str | None, typer.Argument(help="Predictions to compare with the first file, which is gold.")
 ]
-Page = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="PAGE", help="Write an HTML page.")
+HtmlOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write a self-contained HTML page."),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, help="Most documents to show (terminal: 10 if not given)."),
+    typer.Option(
+        "--limit", min=1, help="Maximum number of documents (in the terminal 10 by default)."
+    ),
 ]
 
 _TERMINAL_LIMIT = 10
@@ -32,31 +35,31 @@ _TERMINAL_LIMIT = 10
 def view_command(
     input_: Input,
     predicted: Predicted = None,
-    output: Page = None,
+    output: HtmlOutput = None,
     limit: Limit = None,
     from_: FromFormat = None,
     predicted_from: PredictedFrom = None,
 ) -> None:
-    """Show nested entities, or hits, misses and false alarms when PREDICTED is given."""
+    """Show nested entities; with PREDICTED, show hits, misses and false alarms."""
     from spandet import viewing
 
-    most = limit if output is not None else limit or _TERMINAL_LIMIT
+    maximum = limit if output is not None else limit or _TERMINAL_LIMIT
     documents = read(input_, from_)
     found = None if predicted is None else read(predicted, predicted_from)
-    protect([documents] if found is None else [documents, found], output)
+    check_output([documents] if found is None else [documents, found], output)
     screen = console()
     width, color = screen.width, screen.color_system is not None
     if predicted is None or found is None:
-        shown = islice(documents, most)
+        shown = islice(documents, maximum)
         if output is not None:
-            write_page([viewing.to_html(shown, title=Path(input_).name)], output)
+            write_html([viewing.to_html(shown, title=Path(input_).name)], output)
             return
         lines = viewing.to_terminal(shown, width=width, color=color)
     else:
-        pairs = islice(_pairs(documents, found), most)
+        pairs = islice(_pairs(documents, found), maximum)
         if output is not None:
             title = f"{Path(input_).name} and {Path(predicted).name}"
-            write_page([viewing.comparison_to_html(pairs, title=title)], output)
+            write_html([viewing.comparison_to_html(pairs, title=title)], output)
             return
         lines = viewing.comparison_to_terminal(pairs, width=width, color=color)
     for line in lines:
@@ -67,5 +70,5 @@ def _pairs(
     gold: Iterable[Document], predicted: Iterable[Document]
 ) -> Iterator[tuple[Document, Document]]:
     rows = aligned({"gold": gold, "predicted": predicted})
-    for number, (right, found) in enumerate(rows, start=1):
-        yield right, projected(found, onto=right, number=number)
+    for number, (one, other) in enumerate(rows, start=1):
+        yield one, projected(other, onto=one, number=number)
