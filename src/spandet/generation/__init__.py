@@ -1,4 +1,4 @@
-"""Embedded data: invented documents with nested entities, for the demo and for tests."""
+"""Synthetic documents with nested entities, for demos and tests."""
 
 from spandet.generation.documents import Domain, generate
 

@@ -1,8 +1,8 @@
-"""Abstracts of biomedicine: protein, gene, rna, cell_type, cell_line, disease, chemical.
+"""Grammar of biomedical abstracts: protein, gene, rna, cell_type, cell_line, disease, chemical.
 
-Spans leave their article out ("the [IL-2 gene]"). One code may name a protein, a gene or a cell
-line, and an acronym says what it is only where the document explains it. Authors, figures, viruses
-and strains of mice look like names and are no entities.
+Spans exclude articles ("the [IL-2 gene]"). The same code may be a protein, a gene or a cell line,
+and the meaning of an acronym depends on the document. Authors, figures, viruses and strains of mice
+look like names and are not entities.
 """
 
 from spandet.generation.bio_entities import ENTITIES
@@ -31,7 +31,7 @@ tag VBG = using
 tag FW = al et
 tag SYM = =
 
-# ----------------------------------------------------------------------- the cast of one document
+# ----------------------------------------------------------------------- the names of one document
 
 star = | <protein {code@star}>
 # A bare code is a gene where it is mutated, deleted or mapped.
@@ -63,9 +63,9 @@ our_infection = | <disease {our_virus} infection>
 # The genome of a retrovirus is RNA and becomes DNA.
 our_genome = | <gene+rna {our_virus} genome>
 
-# ------------------------------------------------------------------------------ how authors talk
+# ------------------------------------------------------------------------------ statements
 
-# What follows may be anything: only the document tells.
+# The label of what follows depends on the document.
 about =
     |2 little is known about
     |2 we therefore examined the role of
@@ -133,7 +133,7 @@ common* =
     | {cell_line} failed to express {rna} {note} .
     | we conclude that {star} regulates {outcome} {how} .
     |9 {filler}
-# Nothing to find here, whatever the capitals and the digits suggest.
+# Sentences without entities, despite capitals and digits.
 filler* =
     | all samples were stored for {number} {period} before {procedure} {note} .
     | {family} and {family} reported similar results in {number} cases {note} .

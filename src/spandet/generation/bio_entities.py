@@ -1,4 +1,4 @@
-"""The names and entities of biomedicine: what they are made of and how they nest."""
+"""Names and entities of biomedicine: their parts and their nesting."""
 
 ENTITIES = """
 # --------------------------------------------------------------------------------- parts of names
@@ -23,7 +23,7 @@ virus_end- = eno opa avi ora ili eri obi
 
 # ----------------------------------------------------------------------------------- single words
 
-# The same codes name proteins, genes and cell lines.
+# Proteins, genes and cell lines have the same codes.
 code/NN = {code-}
 line_code/NN = {code-} {consonant-}{consonant-}{consonant-}-{digit-} {consonant-}-{digit-}{digit-}
 compound_code/NN = {consonant-}{consonant-}-{digit-}{digit-}{digit-}
@@ -62,7 +62,7 @@ tag VBG = expressing following lacking
 tag VBN = caused formed isolated spliced transfected
 tag RB = alternatively stably
 
-# Names need no article; {protein} and its like bring one along, outside the span.
+# Names have no article; {protein} and similar rules add one outside the span.
 protein_name =
     |7 <protein {code}>
     |2 <protein IL-{digit-}/NN>
@@ -159,6 +159,6 @@ chemical =
     |2 the <chemical {protein_name} inhibitor <chemical {drug}>>
     |2 a <chemical soluble inhibitor of {protein}>
     | {hormone}
-# A protein that is given as a drug is both.
+# A protein that is used as a drug has both labels.
 hormone = | <chemical+protein recombinant {species} {code}>
 """

@@ -1,8 +1,8 @@
-"""Notes of a clinic: symptom, drug, procedure. Many symptoms are in pieces.
+"""Grammar of clinical notes: symptom, drug, procedure. Many symptoms are discontinuous.
 
-People save words where symptoms share some: "left and right knee pain" are "left … knee pain" and
-"right knee pain". They put what hurts and how it hurts far apart: "the knee was badly swollen".
-Parts of the body that are only looked at, and feelings that are only asked for, are no symptoms.
+Coordinated symptoms share words: "left and right knee pain" is "left … knee pain" and "right knee
+pain". Body part and complaint may be apart: "the knee was badly swollen". Body parts that are only
+examined, and complaints that are only asked for, are not symptoms.
 """
 
 TOPICS = ("visit", "ward")
@@ -18,7 +18,7 @@ drug/NN = {drug-}
 number/CD = two three four five six 1{digit-}
 dose/CD = {digit-} {digit-}0 {digit-}00
 side/JJ = left right
-# Parts and feelings that stand together come from two lists, so that none is there twice.
+# Body parts and states in one sentence come from two lists, so that none occurs twice.
 upper/NN = neck shoulder elbow wrist thumb jaw
 lower/NN = hip knee ankle heel toe foot
 feeling/NN = pain swelling stiffness numbness tenderness weakness
@@ -57,7 +57,7 @@ whole =
     |2 <symptom {site} {feeling}>
     | <symptom {course} {feeling} in the {site}>
     | <symptom {feeling} of the {site}>
-# One symptom after the other, and what they have in common only once.
+# Coordinated symptoms; shared words occur only once.
 shared =
     |2 <symptom:a left> and <symptom right <symptom:a {part} {feeling}>>
     | <symptom:a right> and <symptom left <symptom:a {part} {feeling}>>
@@ -65,7 +65,7 @@ shared =
     | <symptom:a {upper}> , <symptom:b back> and <symptom {lower} <symptom:ab {feeling}>>
     |2 <symptom <symptom:a {feeling} of the> {upper}> and <symptom:a {lower}>
     | <symptom:a {course}> but <symptom brief <symptom:a {feeling} in the {site}>>
-# What hurts, and then how.
+# Body part and state apart.
 apart =
     |3 the <symptom:a {site}> was {degree} <symptom:a {early_state}>
     | the <symptom:a {site}> is {degree} <symptom:a {late_state}> at {time}
@@ -131,7 +131,7 @@ common* =
     | {dose} mg of {medicine} helped , but {apart} .
     |2 {medicine} and {medicine} were stopped {number} {unit} ago .
     |5 {filler}
-# Nothing to find here, whatever the words suggest.
+# Sentences without entities.
 filler* =
     | the {site} was examined {number} {unit} ago .
     | the {upper} and the {lower} were normal .

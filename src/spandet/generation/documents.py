@@ -1,9 +1,9 @@
-"""Documents from the grammars: a title, an opening, and sentences that refer back to both."""
+"""Documents from the grammars: a title, an opening and a body; sentences to text and entities."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -12,32 +12,35 @@ from itertools import count, islice, repeat
 from spandet.errors import UsageError
 from spandet.generation import bio, clinic, news
 from spandet.generation.grammar import Draft, Mark, Memory, Node, Phrase
-from spandet.generation.layout import Layout, spelled
 from spandet.generation.notation import Grammar, parse
-from spandet.text import Document
+from spandet.text import CharSpan, Document, Entity, Sentence
 
-MOST_WORDS = 30
-"""No entity is longer."""
-MOST_LEVELS = 4
-"""No entity lies deeper; two labels on one span count as two levels."""
+MAX_WORDS = 30
+"""Maximum length of an entity."""
+MAX_LEVELS = 4
+"""Maximum nesting depth; two labels on one span count as two levels."""
+
+_CLOSING = frozenset({",", ".", ":", ";", "?", "!", ")", "”", "'s"})
+_OPENING = frozenset({"(", "“", "$"})
+_SOUNDS_LIKE_A_CONSONANT = ("eu", "one", "uni", "us")
 
 
 class Domain(StrEnum):
-    """What the documents are about."""
+    """The domain of the documents."""
 
     NEWS = "news"
     BIO = "bio"
     BOTH = "both"
     CLINIC = "clinic"
-    """The only one with discontinuous entities."""
+    """The only domain with discontinuous entities."""
 
 
 def generate(sentences: int, *, seed: int = 0, domain: str = Domain.BOTH) -> Iterator[Document]:
-    """Invented documents with nested entities, one at a time, with `sentences` sentences in all.
+    """Generate synthetic documents with nested entities, with `sentences` sentences in all.
 
-    A document depends on its id and the seed alone: asking for more sentences only adds to the end
-    (where a document may have been cut), and "both" takes turns between "news" and "bio". Entities
-    in pieces are found in "clinic" only.
+    A document depends only on its id and the seed: more sentences only extend the stream (its last
+    document may be cut), and "both" alternates between "news" and "bio". Only "clinic" has
+    discontinuous entities.
 
     Raises:
         UsageError: a negative number of sentences, or an unknown domain.
@@ -59,22 +62,22 @@ class _Writer:
     topics: Sequence[str]
     grammar: Grammar
 
-    def document(self, number: int, *, seed: int, most: int) -> Document:
-        """Document `number` of the endless collection `seed`, cut after `most` sentences."""
+    def document(self, number: int, *, seed: int, max_sentences: int) -> Document:
+        """Document `number` of the infinite stream `seed`, cut after `max_sentences`."""
         name = f"{self.domain}-{number:04d}"
-        # Python promises the same numbers in every version for random() only: nothing else is used.
-        chance = random.Random(f"{seed} {name}").random  # noqa: S311 (no secrets here)
+        # Only random(), whose numbers Python guarantees to be the same in all versions.
+        draw = random.Random(f"{seed} {name}").random  # noqa: S311 (not for security)
         layout = Layout()
-        for phrase in islice(self._sentences(chance), most):
+        for phrase in islice(self._sentences(draw), max_sentences):
             layout.add(phrase)
         return layout.document(name)
 
-    def _sentences(self, chance: Callable[[], float]) -> Iterator[Phrase]:
-        topic = self.topics[int(chance() * len(self.topics))]
-        length = 2 + int(chance() * 8)
+    def _sentences(self, draw: Callable[[], float]) -> Iterator[Phrase]:
+        topic = self.topics[int(draw() * len(self.topics))]
+        length = 2 + int(draw() * 8)
         memory = Memory()
         for kind in ("title", "opening", *repeat("body", length)):
-            yield _sentence(self.grammar.rules[f"{topic}_{kind}"], chance, memory)
+            yield _sentence(self.grammar.rules[f"{topic}_{kind}"], draw, memory)
 
 
 @cache
@@ -89,15 +92,15 @@ def _stream(sentences: int, seed: int, writers: Sequence[_Writer]) -> Iterator[D
         for writer in writers:
             if left == 0:
                 return
-            document = writer.document(number, seed=seed, most=left)
+            document = writer.document(number, seed=seed, max_sentences=left)
             left -= len(document.sentences)
             yield document
 
 
-def _sentence(rule: Node, chance: Callable[[], float], memory: Memory) -> Phrase:
-    """Draw until no entity is too long or too deep; few are."""
+def _sentence(rule: Node, draw: Callable[[], float], memory: Memory) -> Phrase:
+    """Draw sentences until no entity is too long or nested too deep, which is rare."""
     while True:
-        draft = Draft(chance, memory)
+        draft = Draft(draw, memory)
         rule(draft)
         marks = sorted(draft.marks, key=_reading_order)
         if _fits(marks):
@@ -105,18 +108,82 @@ def _sentence(rule: Node, chance: Callable[[], float], memory: Memory) -> Phrase
 
 
 def _reading_order(mark: Mark) -> tuple[int, int, str, tuple[tuple[int, int], ...]]:
-    return mark.start, -mark.end, mark.label, mark.pieces
+    return mark.start, -mark.end, mark.label, mark.fragments
 
 
 def _fits(marks: Sequence[Mark]) -> bool:
-    """Is every entity short and shallow enough? The marks come in reading order."""
-    ends: list[int] = []  # of the entities around the present one
-    for start, end, _, pieces in marks:
-        if pieces:  # what lies in a gap is not inside
+    """Whether no entity is too long or nested too deep; the marks are in reading order."""
+    ends: list[int] = []  # of the entities around the current one
+    for start, end, _, fragments in marks:
+        if fragments:  # entities in its gaps are not nested in it
             continue
         while ends and ends[-1] <= start:
             ends.pop()
         ends.append(end)
-        if end - start > MOST_WORDS or len(ends) > MOST_LEVELS:
+        if end - start > MAX_WORDS or len(ends) > MAX_LEVELS:
             return False
     return True
+
+
+def spelled(words: Iterable[str]) -> tuple[str, ...]:
+    """The words with "an" before vowels, and a capital at the beginning and after a quote."""
+    written: list[str] = []
+    previous = "“"
+    for word in words:
+        if previous == "“":
+            written.append(_capitalised(word))
+        else:
+            if previous == "a" and _begins_with_a_vowel(word):
+                written[-1] += "n"
+            written.append(word)
+        previous = word
+    return tuple(written)
+
+
+def _begins_with_a_vowel(word: str) -> bool:
+    return word[0] in "aeiouAEIOU" and not word.lower().startswith(_SOUNDS_LIKE_A_CONSONANT)
+
+
+def _capitalised(word: str) -> str:
+    """A capital for an ordinary word, but not for "p53" or "mRNA"."""
+    ordinary = word.islower() and word.replace("-", "").isalpha()
+    return word[0].upper() + word[1:] if ordinary else word
+
+
+class Layout:
+    """Builds the text of a document from sentences; the first is its title."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._length = 0
+        self._sentences: list[Sentence] = []
+        self._entities: list[Entity[CharSpan]] = []
+
+    def add(self, phrase: Phrase) -> None:
+        """Append a sentence."""
+        words, tags, marks = phrase
+        gap = ("", "\n\n", " ")[min(len(self._sentences), 2)]
+        starts = []
+        for word in words:
+            if word in _CLOSING:
+                gap = ""
+            self._texts += (gap, word)
+            starts.append(self._length + len(gap))
+            self._length += len(gap) + len(word)
+            gap = "" if word in _OPENING else " "
+        for start, end, label, fragments in marks:
+            spans = [
+                CharSpan(starts[first], starts[after - 1] + len(words[after - 1]))
+                for first, after in fragments or ((start, end),)
+            ]
+            self._entities.append(Entity.from_fragments(spans, label))
+        self._sentences.append(Sentence(words, tuple(starts), tags))
+
+    def document(self, name: str) -> Document:
+        """The document so far."""
+        return Document(
+            "".join(self._texts),
+            tuple(self._entities),
+            name,
+            own_sentences=tuple(self._sentences),
+        )

@@ -1,12 +1,12 @@
-"""The grammar engine: a grammar is a graph of nodes that write into the draft of a sentence.
+"""The grammar engine: a grammar is a graph of nodes that append words to the draft of a sentence.
 
-`Words` and `Compound` write words; `Chain` and `Choice` join and choose; `Labelled` puts an entity
-around what its node writes; `Fragment` marks a piece of entities that `Gathered` puts together;
-`Remembered` writes the same thing in the whole document and `Initials` its short form. `notation`
-builds such graphs from text.
+`Words` and `Compound` write words; `Chain` and `Choice` combine other nodes; `Labelled` adds an
+entity with the words of its node; `Fragment` adds a fragment of entities, and `JoinFragments` makes
+entities of the fragments; `Remembered` writes the same words everywhere in a document, and
+`Initials` their acronym. `notation` builds such graphs from text.
 """
 
-# ruff: noqa: D102 (what calling a node does is what its class says)
+# ruff: noqa: D102 (the docstring of a node's class says what calling it does)
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Mark(NamedTuple):
     start: int
     end: int
     label: str
-    pieces: tuple[tuple[int, int], ...] = ()
-    """Where the words of a discontinuous entity are, from left to right; empty for all others."""
+    fragments: tuple[tuple[int, int], ...] = ()
+    """The fragments of a discontinuous entity, from left to right; empty for all others."""
 
-    def moved(self, by: int) -> Mark:
-        """The same on words that stand farther right."""
-        pieces = tuple((start + by, end + by) for start, end in self.pieces)
-        return Mark(self.start + by, self.end + by, self.label, pieces)
+    def shifted(self, by: int) -> Mark:
+        """The same mark, `by` words farther right."""
+        fragments = tuple((start + by, end + by) for start, end in self.fragments)
+        return Mark(self.start + by, self.end + by, self.label, fragments)
 
 
-class Piece(NamedTuple):
-    """Words of an entity that is still to be put together."""
+class OpenFragment(NamedTuple):
+    """A fragment of an entity that is not joined yet."""
 
     key: tuple[str, str]
-    """Its label, and the letter that tells it from others with this label."""
+    """The label of the entity, and the letter that distinguishes entities with this label."""
     start: int
     end: int
 
@@ -51,41 +51,41 @@ class Phrase(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """What a document has said before."""
+    """The phrases and choices of the document so far."""
 
     phrases: dict[str, Phrase] = field(default_factory=dict)
     chosen: set[Node] = field(default_factory=set)
 
 
 class Draft:
-    """A sentence in the making. All chance comes from `chance`, which draws from [0, 1)."""
+    """An unfinished sentence. `draw` is the random generator: it returns numbers in [0, 1)."""
 
-    __slots__ = ("chance", "marks", "memory", "pieces", "tags", "words")
+    __slots__ = ("draw", "fragments", "marks", "memory", "tags", "words")
 
-    def __init__(self, chance: Callable[[], float], memory: Memory) -> None:
-        self.chance = chance
+    def __init__(self, draw: Callable[[], float], memory: Memory) -> None:
+        self.draw = draw
         self.memory = memory
         self.words: list[str] = []
         self.tags: list[str] = []
         self.marks: list[Mark] = []
-        self.pieces: list[Piece] = []
+        self.fragments: list[OpenFragment] = []
 
     def add(self, phrase: Phrase) -> None:
-        """Write a phrase at the end."""
+        """Append a phrase."""
         here = len(self.words)
         self.words += phrase.words
         self.tags += phrase.tags
-        self.marks += [mark.moved(here) for mark in phrase.marks]
+        self.marks += [mark.shifted(here) for mark in phrase.marks]
 
     def phrase(self) -> Phrase:
-        """What was written."""
+        """The words, tags and marks so far."""
         return Phrase(tuple(self.words), tuple(self.tags), tuple(self.marks))
 
 
 Node: TypeAlias = Callable[[Draft], None]
-"""Writes at the end of a draft."""
-Part: TypeAlias = Callable[[Draft], str]
-"""Spells a part of a word, with the draft's chance."""
+"""Appends words to a draft."""
+WordPart: TypeAlias = Callable[[Draft], str]
+"""Returns a part of a word, with the random generator of the draft."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,31 +113,31 @@ class Chain:
 
 @dataclass(slots=True, eq=False)
 class Choice:
-    """One of its nodes, by weight; filled later, because rules mention each other."""
+    """One of its nodes, drawn by weight; filled later, because rules refer to each other."""
 
     nodes: Sequence[Node] = ()
     borders: Sequence[int] = ()
 
     def fill(self, nodes: Sequence[Node], weights: Sequence[int]) -> None:
-        """Give it what it chooses from."""
+        """Set the nodes and their weights."""
         self.nodes = nodes
         self.borders = tuple(accumulate(weights))
 
     def choose(self, draft: Draft) -> Node:
-        """The node that chance finds."""
-        return self.nodes[bisect_right(self.borders, draft.chance() * self.borders[-1])]
+        """Draw a node."""
+        return self.nodes[bisect_right(self.borders, draft.draw() * self.borders[-1])]
 
     def __call__(self, draft: Draft) -> None:
         self.choose(draft)(draft)
 
 
 class FreshChoice(Choice):
-    """A choice that avoids what it has chosen before in the document."""
+    """A choice that avoids the nodes it has chosen before in the document."""
 
     def __call__(self, draft: Draft) -> None:
         chosen = draft.memory.chosen
         node = self.choose(draft)
-        for _ in range(10):  # then there is hardly anything left
+        for _ in range(10):  # then there are hardly any unused nodes left
             if node not in chosen:
                 break
             node = self.choose(draft)
@@ -147,7 +147,7 @@ class FreshChoice(Choice):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """An entity around what a node writes; several labels share its span."""
+    """An entity with the words of its node; several labels share the span."""
 
     labels: tuple[str, ...]
     node: Node
@@ -161,7 +161,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """What its node writes is a piece of one entity per letter."""
+    """A fragment with the words of its node, of one entity per letter."""
 
     label: str
     letters: str
@@ -171,38 +171,40 @@ class Fragment:
         start = len(draft.words)
         self.node(draft)
         end = len(draft.words)
-        draft.pieces += [Piece((self.label, letter), start, end) for letter in self.letters]
+        draft.fragments += [
+            OpenFragment((self.label, letter), start, end) for letter in self.letters
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gathered:
-    """Puts the pieces that its node writes together; letters mean nothing outside."""
+class JoinFragments:
+    """Joins the fragments that its node writes to entities; letters are local to the node."""
 
     node: Node
 
     def __call__(self, draft: Draft) -> None:
-        outside, draft.pieces = draft.pieces, []
+        outside, draft.fragments = draft.fragments, []
         self.node(draft)
         groups: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for key, start, end in sorted(draft.pieces, key=lambda piece: piece.start):
+        for key, start, end in sorted(draft.fragments, key=lambda each: each.start):
             groups.setdefault(key, []).append((start, end))
         for (label, _), own in groups.items():
             draft.marks.append(Mark(own[0][0], own[-1][1], label, tuple(own)))
-        draft.pieces = outside
+        draft.fragments = outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remembered:
-    """What its node wrote the first time, in every sentence of a document."""
+    """Writes the words that its node wrote the first time in the document."""
 
     key: str
     node: Node
 
     def recall(self, draft: Draft) -> Phrase:
-        """The phrase, drawn now if the document does not know it yet."""
+        """The phrase, drawn now if it does not exist in the document yet."""
         known = draft.memory.phrases.get(self.key)
         if known is None:
-            fresh = Draft(draft.chance, draft.memory)
+            fresh = Draft(draft.draw, draft.memory)
             self.node(fresh)
             known = draft.memory.phrases[self.key] = fresh.phrase()
         return known
@@ -225,9 +227,9 @@ class Initials:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compound:
-    """One word put together from parts."""
+    """One word, composed of parts."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
     tag: str
 
     def __call__(self, draft: Draft) -> None:
@@ -241,25 +243,25 @@ class Letters:
 
     letters: str
 
-    def __call__(self, draft: Draft) -> str:  # noqa: ARG002 (it needs no chance)
+    def __call__(self, draft: Draft) -> str:  # noqa: ARG002 (draws nothing)
         return self.letters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartChain:
+class WordPartChain:
     """One part after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
 
     def __call__(self, draft: Draft) -> str:
         return "".join([part(draft) for part in self.parts])
 
 
 @dataclass(slots=True, eq=False)
-class PartChoice:
-    """One of its parts, all equally likely; filled later, because parts mention each other."""
+class WordPartChoice:
+    """One of its parts, all equally likely; filled later, because parts refer to each other."""
 
-    parts: Sequence[Part] = ()
+    parts: Sequence[WordPart] = ()
 
     def __call__(self, draft: Draft) -> str:
-        return self.parts[int(draft.chance() * len(self.parts))](draft)
+        return self.parts[int(draft.draw() * len(self.parts))](draft)

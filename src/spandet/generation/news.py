@@ -1,8 +1,8 @@
-"""News-like documents: person, role, organisation, place, facility, event.
+"""Grammar of news: person, role, organisation, place, facility, event.
 
-Spans take their article along ("the University of Halton"). A family name may be a town's name,
-a club goes by its town, a company by its founder: only the sentence or the document tells which
-one is meant. Demonyms, months, products and titles of works are capitalised and no entities.
+Spans include articles ("the University of Halton"). Persons, towns, clubs and companies may have
+the same name: only the sentence or the document shows which one is meant. Demonyms, months,
+products and titles of works are capitalised and are not entities.
 """
 
 from spandet.generation.news_entities import ENTITIES
@@ -10,7 +10,7 @@ from spandet.generation.news_entities import ENTITIES
 TOPICS = ("politics", "business", "sport", "accident", "culture")
 
 STORIES = """
-# ----------------------------------------------------------------------- the cast of one document
+# ----------------------------------------------------------------------- the names of one document
 
 hero = | <person {given@hero} {family@hero}>
 hero_short = | <person {family@hero}>
@@ -24,7 +24,7 @@ party_kind/NNP = National Free United Radical People
 party_aim/NNP = Reform Labour Green Farmers Justice
 party_short = | <organisation the {^party_name@lead}>
 our_club = | <organisation {home} {club_kind@lead}>
-# A club goes by its town's name, which is no place then.
+# A club has the name of its town, which is then not a place.
 our_club_short = | <organisation {town_name@home}>
 site = | <facility the {family@site} {site_kind@site}>
 site_short = | <facility the {family@site}>
@@ -33,7 +33,7 @@ museum = | <facility the {home} Museum of {museum_kind@lead} Art>
 museum_short = | <facility the Museum of {museum_kind@lead} Art>
 museum_kind/NNP = Modern Folk Ancient Naval Island Textile Glass Poster Stone
 
-# ------------------------------------------------------------------------ what people talk about
+# ------------------------------------------------------------------------ topics of statements
 
 issue =
     | fishing rights
@@ -75,7 +75,7 @@ whoever =
     |6 {person}
     |4 <person {name}> , {role} ,
     | {office_holder}
-# A clause at the end, so that sentences differ in length.
+# Final clauses, so that sentences differ in length.
 tail =
     |6
     |2 , according to {organisation}
@@ -111,7 +111,7 @@ common* =
     | a report by {organisation} is due in {month} {tail} .
     | {person} and {person} were invited to {occasion} {when} .
     |10 {filler}
-# What follows may be anything: only the document tells.
+# The label of what follows depends on the document.
 turn_to =
     | there was no comment from
     | much will now depend on
@@ -122,7 +122,7 @@ turn_to =
 known =
     | {hero_short}
     | {home}
-# Nothing to find here, whatever the capitals and the digits suggest.
+# Sentences without entities, despite capitals and digits.
 filler* =
     | the {gathering} lasted {number} hours and ended {when} without a {lack} .
     | about {percent} of the {folk} had heard of {issue} before/RB .

@@ -1,4 +1,4 @@
-"""The names and entities of the news: what they are made of and how they nest."""
+"""Names and entities of news: their parts and their nesting."""
 
 ENTITIES = """
 # ------------------------------------------------------------------------- the words of the rules

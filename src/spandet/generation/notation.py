@@ -1,4 +1,4 @@
-"""The notation of our grammars: plain lines of text to a graph of nodes.
+"""Parser for the notation of grammars: lines of text to a graph of nodes.
 
     # A comment. Lines that begin with a space continue a definition.
     tag VBD = said met                  words of the rules with their part of speech, once
@@ -8,16 +8,16 @@
     mayor =                             a rule: alternatives after bars, a number is a weight
         |3 <role mayor of <place {town-}/NNP>>
         | <person+role the mayor>       two labels on one span
-    pain =                              pieces with one letter are one discontinuous entity:
+    pain =                              fragments with the same letter are one entity:
         | <ill:a left> and <ill right <ill:a arm>>      "left … arm" and "right arm"
         | <ill:ab arms> are <ill:a stiff> or <ill:b sore>    "arms … stiff" and "arms … sore"
-    opening* =                          a starred rule does not repeat itself in a document
+    opening* =                          a starred rule avoids repetition in a document
         | {mayor@hero} met {mayor@rival} on {weekday} .
 
-`{rule@key}` writes the same words wherever a document asks for that rule under that key, and
-`{^rule@key}` writes their initials. The letters of pieces belong to the alternative that they stand
-in. Function words, punctuation and digits know their tag, a capitalised word is a proper noun, and
-any other word stands in a `tag` line or brings its tag along: visit/VB.
+`{rule@key}` writes the same words wherever a document uses that rule with that key, and
+`{^rule@key}` writes their initials. The letters of fragments are local to their alternative.
+Function words, punctuation and digits have known tags, capitalised words are proper nouns, and any
+other word needs a `tag` line or its tag with a slash: visit/VB.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from spandet.generation.grammar import (
     Compound,
     Fragment,
     FreshChoice,
-    Gathered,
     Initials,
+    JoinFragments,
     Labelled,
     Letters,
     Node,
-    Part,
-    PartChain,
-    PartChoice,
     Remembered,
+    WordPart,
+    WordPartChain,
+    WordPartChoice,
     Words,
 )
 
@@ -79,22 +79,22 @@ _CLOSED_CLASS = {
 _ITEM = re.compile(r"<[\w+:]+|>|[^\s<>]+")
 _REFERENCE = re.compile(r"\{(?P<initials>\^?)(?P<name>\w+)(?:@(?P<key>\w+))?\}")
 _TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z$]+)")
-_PIECE = re.compile(r"\{(?P<name>\w+-)\}|(?P<letters>[^{}]+)")
+_WORD_PART = re.compile(r"\{(?P<name>\w+-)\}|(?P<letters>[^{}]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The rules by their names, and the names of the rules that no other rule asks for."""
+    """The rules by name, and the names of the rules that no other rule uses."""
 
     rules: Mapping[str, Node]
-    unasked: frozenset[str]
+    unused: frozenset[str]
 
 
 def parse(text: str) -> Grammar:
     """Read a grammar.
 
     Raises:
-        ValueError: a rule asks for something that nobody defines, or a word has no tag.
+        ValueError: a rule is not defined, or a word has no tag.
     """
     return _Parser(text).grammar()
 
@@ -105,11 +105,11 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.tags = {word: tag for tag, words in _CLOSED_CLASS.items() for word in words.split()}
         self.choices: dict[str, Choice] = {}
-        self.parts: dict[str, PartChoice] = {}
-        self.asked: set[str] = set()
+        self.parts: dict[str, WordPartChoice] = {}
+        self.used: set[str] = set()
         self.bodies = _definitions(text)
         self.head = ""
-        """Of the definition that is being read, for errors."""
+        """The name of the current definition, for errors."""
 
     def grammar(self) -> Grammar:
         for head, body in self.bodies.items():
@@ -117,14 +117,14 @@ class _Parser:
         for head, body in self.bodies.items():
             self.head = head
             self._define(head, body)
-        return Grammar(self.choices, frozenset({*self.choices, *self.parts} - self.asked))
+        return Grammar(self.choices, frozenset({*self.choices, *self.parts} - self.used))
 
     def _declare(self, head: str, body: str) -> None:
         name = head.partition("/")[0]
         if name.startswith("tag "):
             self.tags |= dict.fromkeys(body.split(), name.removeprefix("tag "))
         elif name.endswith("-"):
-            self.parts[name] = PartChoice()
+            self.parts[name] = WordPartChoice()
         elif name.endswith("*"):
             self.choices[name[:-1]] = FreshChoice()
         else:
@@ -156,21 +156,21 @@ class _Parser:
         )
         for (label, letter), count in letters.items():
             if count < 2:
-                raise self._error(f"<{label}:{letter} is a single piece")
+                raise self._error(f"<{label}:{letter} is a single fragment")
         node = self._chain(iter(items))
-        return Gathered(node) if letters else node
+        return JoinFragments(node) if letters else node
 
     def _chain(self, items: Iterator[str], *, inside: str = "") -> Node:
-        """What stands up to the end, or up to the bracket that closes `inside`."""
+        """The items up to the end, or up to the bracket that closes `inside`."""
         nodes: list[Node] = []
         for item in items:
             if item == ">":
                 if not inside:
-                    raise self._error("a > closes nothing")
+                    raise self._error("a > without an open bracket")
                 return _joined(nodes)
             nodes.append(self._node(item, items))
         if inside:
-            raise self._error(f"{inside} is never closed")
+            raise self._error(f"{inside} is not closed")
         return _joined(nodes)
 
     def _node(self, item: str, rest: Iterator[str]) -> Node:
@@ -179,13 +179,13 @@ class _Parser:
             node = self._chain(rest, inside=item)
             return Fragment(label, letters, node) if letters else _labelled(label, node)
         reference = _REFERENCE.fullmatch(item)
-        return self._word(item) if reference is None else self._referred(**reference.groupdict())
+        return self._word(item) if reference is None else self._reference(**reference.groupdict())
 
-    def _referred(self, initials: str, name: str, key: str | None) -> Node:
+    def _reference(self, initials: str, name: str, key: str | None) -> Node:
         choice = self.choices.get(name)
         if choice is None:
-            raise self._error(f"nobody defines {name!r}")
-        self.asked.add(name)
+            raise self._error(f"{name!r} is not defined")
+        self.used.add(name)
         if key is None:
             return choice
         remembered = Remembered(f"{name}@{key}", choice)
@@ -194,7 +194,7 @@ class _Parser:
     def _word(self, item: str) -> Node:
         tagged = _TAGGED.fullmatch(item)
         word, tag = (tagged["word"], tagged["tag"]) if tagged else (item, self._tag(item))
-        return Compound(self._pieces(word), tag) if "{" in word else Words((word,), (tag,))
+        return Compound(self._word_parts(word), tag) if "{" in word else Words((word,), (tag,))
 
     def _tag(self, word: str) -> str:
         if word in self.tags:
@@ -205,22 +205,22 @@ class _Parser:
             return "NNP"
         raise self._error(f"the word {word!r} has no tag")
 
-    def _part(self, word: str) -> Part:
-        pieces = self._pieces(word)
-        return pieces[0] if len(pieces) == 1 else PartChain(pieces)
+    def _part(self, word: str) -> WordPart:
+        parts = self._word_parts(word)
+        return parts[0] if len(parts) == 1 else WordPartChain(parts)
 
-    def _pieces(self, word: str) -> tuple[Part, ...]:
-        pieces = list(_PIECE.finditer(word))
-        if "".join(piece.group() for piece in pieces) != word:
+    def _word_parts(self, word: str) -> tuple[WordPart, ...]:
+        matches = list(_WORD_PART.finditer(word))
+        if "".join(match.group() for match in matches) != word:
             raise self._error(f"{word!r} is not made of letters and {{parts-}}")
-        return tuple(self._piece(**piece.groupdict()) for piece in pieces)
+        return tuple(self._word_part(**match.groupdict()) for match in matches)
 
-    def _piece(self, name: str | None, letters: str) -> Part:
+    def _word_part(self, name: str | None, letters: str) -> WordPart:
         if name is None:
             return Letters(letters)
         if name not in self.parts:
-            raise self._error(f"nobody defines {name!r}")
-        self.asked.add(name)
+            raise self._error(f"{name!r} is not defined")
+        self.used.add(name)
         return self.parts[name]
 
     def _error(self, what: str) -> ValueError:
@@ -228,13 +228,13 @@ class _Parser:
 
 
 def _definitions(text: str) -> dict[str, str]:
-    """The body of each definition by its head; `tag` lines add up."""
+    """The body of each definition by its head; `tag` lines with the same tag are joined."""
     bodies: dict[str, str] = {}
     without_comments = re.sub(r"(?m)^#.*\n", "", text).strip()
     for block in re.split(r"\n+(?=\S)", without_comments):
         head, equals, body = block.partition(" =")
         if not equals:
-            raise ValueError(f"{block!r} is no definition: name = ...")
+            raise ValueError(f"{block!r} is not a definition: expected name = ...")
         if head in bodies and not head.startswith("tag "):
             raise ValueError(f"rule {head!r} is defined twice")
         bodies[head] = bodies.get(head, "") + body

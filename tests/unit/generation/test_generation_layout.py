@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spandet.generation.documents import Layout, spelled
 from spandet.generation.grammar import Mark, Phrase
-from spandet.generation.layout import Layout, spelled
 from spandet.text import CharSpan, Entity
 
 

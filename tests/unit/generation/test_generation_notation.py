@@ -121,25 +121,25 @@ def test_rules_may_mention_each_other() -> None:
 
 def test_the_grammar_knows_what_nobody_asks_for() -> None:
     grammar = parse("start = | {used}\nused/NN = {part-}\npart- = x\nidle- = y\nlazy = | A")
-    assert grammar.unasked == {"start", "idle-", "lazy"}
+    assert grammar.unused == {"start", "idle-", "lazy"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("start = | {nothing}", r"rule 'start': nobody defines 'nothing'"),
-        ("start = | {no-}x/NN", r"rule 'start': nobody defines 'no-'"),
+        ("start = | {nothing}", r"rule 'start': 'nothing' is not defined"),
+        ("start = | {no-}x/NN", r"rule 'start': 'no-' is not defined"),
         ("start = | word", r"rule 'start': the word 'word' has no tag"),
-        ("start = | <a x/NN", r"rule 'start': <a is never closed"),
-        ("start = | x/NN >", r"rule 'start': a > closes nothing"),
-        ("start = | <a:x A> <a:y B> <a:x C>", r"rule 'start': <a:y is a single piece"),
+        ("start = | <a x/NN", r"rule 'start': <a is not closed"),
+        ("start = | x/NN >", r"rule 'start': a > without an open bracket"),
+        ("start = | <a:x A> <a:y B> <a:x C>", r"rule 'start': <a:y is a single fragment"),
         ("start = x/NN", r"rule 'start': the bar is missing before 'x/NN'"),
         ("start =", r"rule 'start': the bar is missing before ''"),
         (
             "start = | {a}{b}/NN",
             r"rule 'start': '\{a\}\{b\}' is not made of letters and \{parts-\}",
         ),
-        ("start | A", r"'start | A' is no definition"),
+        ("start | A", r"'start | A' is not a definition"),
         ("start = | A\nstart = | B", r"rule 'start' is defined twice"),
     ],
 )
