@@ -12,10 +12,10 @@ from attacked_commands import DEFECT, REFUSED, SAME, Attack, Command, Ended, dam
 
 
 class Predictions:
-    """`spandet predict` of one model over one file, and what it gives undisturbed."""
+    """`spandet predict` with one model and one file, and its undisturbed output."""
 
-    def __init__(self, folder: Path, model: object, documents: int, chance: random.Random) -> None:
-        self.folder, self.model, self.chance = folder, model, chance
+    def __init__(self, folder: Path, model: object, documents: int, rng: random.Random) -> None:
+        self.folder, self.model, self.rng = folder, model, rng
         folder.mkdir()
         self.input, self.out = folder / "in.jsonl", folder / "out.jsonl"
         self.spool = folder / "out.jsonl.spool"
@@ -28,16 +28,16 @@ class Predictions:
         self.whole = self.out.read_bytes()
         self.clear()
 
-    def command(self, *options: str, most: int | None = None) -> Command:
+    def command(self, *options: str, file_limit: int | None = None) -> Command:
         plain = ["predict", self.model, self.input, "-o", self.out, "--min-score", 0.05]
-        return Command([*plain, *options], self.folder, most=most)
+        return Command([*plain, *options], self.folder, file_limit=file_limit)
 
     def clear(self) -> None:
         self.out.unlink(missing_ok=True)
         self.spool.unlink(missing_ok=True)
 
-    def judge(self, attack: Attack, ended: Ended, what: str) -> None:
-        """The two good ends, or a defect."""
+    def check(self, attack: Attack, ended: Ended, what: str) -> None:
+        """Record one of the two correct outcomes, or a defect."""
         left = [
             path.name for path in self.folder.iterdir() if path.name.endswith((".part", ".lock"))
         ]
@@ -49,32 +49,32 @@ class Predictions:
         elif ended.code in (1, 2) and ended.is_one_line and not self.out.exists():
             attack.note(REFUSED)
         else:
-            attack.note(DEFECT, f"{what}: exit code {ended.code}, {ended.said[-300:]!r}")
+            attack.note(DEFECT, f"{what}: exit code {ended.code}, {ended.output[-300:]!r}")
 
     def kill_at_random(self, command: Command) -> None:
-        """Some time after the start; seldom after the end."""
-        end = time.monotonic() + self.chance.random() * self.seconds
+        """Kill the command at a random moment, rarely after its end."""
+        end = time.monotonic() + self.rng.random() * self.seconds
         while time.monotonic() < end and command.is_running():
             time.sleep(0.002)
         command.kill()
 
     def kills(self, attack: Attack, number: int) -> None:
-        """Kill and resume, again and again; what is finished is compared and begun anew."""
+        """Kill and resume repeatedly; finished outputs are compared and removed."""
         done = 0
         while done < number:
             command = self.command("--resume")
             self.kill_at_random(command)
             ended = command.end()
             if ended.code == 0:
-                self.judge(attack, ended, "resumed")
+                self.check(attack, ended, "resumed")
                 self.clear()
                 continue
             done += 1
-            attack.ends["kills"] += 1
+            attack.outcomes["kills"] += 1
             # It may be killed between the commit of the output and the removal of the spool.
             if self.out.exists() and self.out.read_bytes() != self.whole:
-                attack.note(DEFECT, "killed, and there is an output that is not complete")
-        self.judge(attack, self.command("--resume").end(), "resumed at last")
+                attack.note(DEFECT, "killed, with an incomplete output")
+        self.check(attack, self.command("--resume").end(), "resumed at last")
         self.clear()
 
     def half_done(self) -> bytes:
@@ -94,8 +94,8 @@ class Predictions:
         spool = self.half_done()
         for _ in range(number):
             self.clear()
-            self.spool.write_bytes(damaged(spool, self.chance))
-            self.judge(attack, self.command("--resume").end(), "damaged spool")
+            self.spool.write_bytes(damaged(spool, self.rng))
+            self.check(attack, self.command("--resume").end(), "damaged spool")
         self.clear()
 
     def other_inputs(self, attack: Attack, number: int) -> None:
@@ -103,23 +103,23 @@ class Predictions:
         for _ in range(number):
             self.clear()
             self.spool.write_bytes(spool)
-            self.input.write_bytes(damaged(before, self.chance))
+            self.input.write_bytes(damaged(before, self.rng))
             ended = self.command("--resume").end()
             if ended.code == 0:
-                attack.note(DEFECT, "went on with another input")
+                attack.note(DEFECT, "resumed with another input")
             else:
-                self.judge(attack, ended, "other input")
+                self.check(attack, ended, "other input")
         self.input.write_bytes(before)
         self.clear()
 
     def lost_spools(self, attack: Attack, number: int) -> None:
-        """The spool is removed, replaced or cut while the job runs."""
+        """Remove, replace or truncate the spool while the job runs."""
         for turn in range(number):
             self.clear()
             command = self.command()
             while command.is_running() and not self.spool.exists():
                 time.sleep(0.002)
-            time.sleep(self.chance.random() * self.seconds / 2)
+            time.sleep(self.rng.random() * self.seconds / 2)
             try:
                 if turn % 3 == 0:
                     self.spool.unlink()
@@ -128,50 +128,57 @@ class Predictions:
                 else:
                     self.spool.rename(self.folder / "elsewhere")
                     self.spool.write_bytes(b"")
-            except FileNotFoundError:  # it was quicker than we
+            except FileNotFoundError:  # the job has finished already
                 pass
             ended = command.end()
             self.spool.unlink(missing_ok=True)
             (self.folder / "elsewhere").unlink(missing_ok=True)
-            self.judge(attack, ended, "spool lost or cut")
+            self.check(attack, ended, "spool lost or cut")
         self.clear()
 
     def two_writers(self, attack: Attack, number: int) -> None:
         for _ in range(number):
             self.clear()
             first = self.command()
-            time.sleep(self.chance.random() * self.seconds / 2)
-            second = self.command(*self.chance.choice([(), ("--resume",), ("--overwrite",)]))
+            time.sleep(self.rng.random() * self.seconds / 2)
+            second = self.command(*self.rng.choice([(), ("--resume",), ("--overwrite",)]))
             late, was_running = second.end(), first.is_running()
             early = first.end()
-            if late.code == 0 and early.code == 2:  # the second was quicker than the first
+            if late.code == 0 and early.code == 2:  # the second was faster than the first
                 early, late, was_running = late, early, True
-            self.judge(attack, early, "first of two writers")
-            if was_running and (late.code != 2 or "is being written by" not in late.said):
+            self.check(attack, early, "first of two writers")
+            if was_running and (late.code != 2 or "is being written by" not in late.output):
                 attack.note(DEFECT, f"second of two writers: {late}")
         self.clear()
 
     def full_disks(self, attack: Attack, number: int) -> None:
         for _ in range(number):
             self.clear()
-            ended = self.command(most=self.chance.randint(1, 2 * len(self.whole))).end()
+            ended = self.command(file_limit=self.rng.randint(1, 2 * len(self.whole))).end()
             if ended.code != 0:
-                self.judge(attack, ended, "full disk")
+                self.check(attack, ended, "full disk")
                 ended = self.command("--resume").end()
-            self.judge(attack, ended, "after a full disk")
+            self.check(attack, ended, "after a full disk")
         self.clear()
 
     def damaged_models(self, attack: Attack, number: int) -> None:
         model = Path(str(self.model))
-        papers = ("README.md", "run.json", "report.html", "recipe.toml", "log.jsonl", "pack.json")
-        files = [p for p in model.rglob("*") if p.is_file() and p.name not in papers]
+        other_files = (
+            "README.md",
+            "run.json",
+            "report.html",
+            "recipe.toml",
+            "log.jsonl",
+            "pack.json",
+        )
+        files = [p for p in model.rglob("*") if p.is_file() and p.name not in other_files]
         for _ in range(number):
-            path = self.chance.choice(files)
+            path = self.rng.choice(files)
             before = path.read_bytes()
-            if self.chance.random() < 0.2:
+            if self.rng.random() < 0.2:
                 path.unlink()
             else:
-                path.write_bytes(damaged(before, self.chance))
-            self.judge(attack, self.command().end(), f"damaged {path.name}")
+                path.write_bytes(damaged(before, self.rng))
+            self.check(attack, self.command().end(), f"damaged {path.name}")
             path.write_bytes(before)
             self.clear()

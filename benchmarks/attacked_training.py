@@ -32,10 +32,10 @@ checkpoint_minutes = 0
 
 
 class Training:
-    """`spandet train` of a small recipe, and what it gives undisturbed."""
+    """`spandet train` with a small recipe, and its undisturbed result."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
-        self.folder, self.chance = folder, chance
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        self.folder, self.rng = folder, rng
         folder.mkdir()
         (folder / "recipe.toml").write_text(RECIPE)
         write(generate(60, seed=1), folder / "train.jsonl")
@@ -47,14 +47,14 @@ class Training:
         self.whole = self.result()
         self.out.rename(folder / "whole")
 
-    def command(self, *options: str, most: int | None = None) -> Command:
+    def command(self, *options: str, file_limit: int | None = None) -> Command:
         data = ["--train", self.folder / "train.jsonl", "--dev", self.folder / "dev.jsonl"]
         plain = ["train", self.folder / "recipe.toml", *data, "--out", self.out]
-        return Command([*plain, *options], self.folder, most=most)
+        return Command([*plain, *options], self.folder, file_limit=file_limit)
 
-    def go_on(self, most: int | None = None) -> Command:
-        has_begun = (self.out / "recipe.toml").exists()
-        return self.command(*(["--resume"] if has_begun else []), most=most)
+    def start_or_resume(self, file_limit: int | None = None) -> Command:
+        has_started = (self.out / "recipe.toml").exists()
+        return self.command(*(["--resume"] if has_started else []), file_limit=file_limit)
 
     def result(self) -> object:
         """The model, and the log without times."""
@@ -67,31 +67,31 @@ class Training:
     def clear(self) -> None:
         shutil.rmtree(self.out, ignore_errors=True)
 
-    def judge(self, attack: Attack, ended: Ended, what: str) -> None:
+    def check(self, attack: Attack, ended: Ended, what: str) -> None:
         is_done = (self.out / "run.json").exists()
         if ended.code == 0 and is_done and self.result() == self.whole:
             attack.note(SAME)
-        elif ended.code in (1, 2) and "Traceback" not in ended.said and not is_done:
+        elif ended.code in (1, 2) and "Traceback" not in ended.output and not is_done:
             attack.note(REFUSED)
         else:
-            attack.note(DEFECT, f"{what}: exit code {ended.code}, {ended.said[-300:]!r}")
+            attack.note(DEFECT, f"{what}: exit code {ended.code}, {ended.output[-300:]!r}")
 
     def kills(self, attack: Attack, number: int) -> None:
         done = 0
         while done < number:
-            command = self.go_on()
-            end = time.monotonic() + self.chance.random() * self.seconds
+            command = self.start_or_resume()
+            end = time.monotonic() + self.rng.random() * self.seconds
             while time.monotonic() < end and command.is_running():
                 time.sleep(0.002)
             command.kill()
             ended = command.end()
             if ended.code == 0:
-                self.judge(attack, ended, "resumed")
+                self.check(attack, ended, "resumed")
                 self.clear()
             else:
                 done += 1
-                attack.ends["kills"] += 1
-        self.judge(attack, self.go_on().end(), "resumed at last")
+                attack.outcomes["kills"] += 1
+        self.check(attack, self.start_or_resume().end(), "resumed at last")
         self.clear()
 
     def half_done(self) -> Path:
@@ -116,14 +116,14 @@ class Training:
         for _ in range(number):
             self.clear()
             shutil.copytree(half, self.out)
-            some = self.chance.sample(self.checkpoints(), self.chance.randint(1, 2))
+            some = self.rng.sample(self.checkpoints(), self.rng.randint(1, 2))
             for path in some:
-                path.write_bytes(damaged(path.read_bytes(), self.chance))
+                path.write_bytes(damaged(path.read_bytes(), self.rng))
             ended = self.command("--resume").end()
             if len(some) == 1 and ended.code != 0:
-                attack.note(DEFECT, f"one damaged checkpoint of two ends the run: {ended.said!r}")
+                attack.note(DEFECT, f"one damaged checkpoint of two ends the run: {ended.output!r}")
             else:
-                self.judge(attack, ended, f"damaged {[path.name for path in some]}")
+                self.check(attack, ended, f"damaged {[path.name for path in some]}")
         shutil.rmtree(half)
         self.clear()
 
@@ -133,21 +133,21 @@ class Training:
             first = self.command()
             while first.is_running() and not (self.out / "recipe.toml").exists():
                 time.sleep(0.002)
-            second = self.command(*self.chance.choice([(), ("--resume",)]))
+            second = self.command(*self.rng.choice([(), ("--resume",)]))
             late = second.end()
             was_running = first.is_running()
-            self.judge(attack, first.end(), "first of two runs")
-            if was_running and (late.code != 2 or "is being written by" not in late.said):
+            self.check(attack, first.end(), "first of two runs")
+            if was_running and (late.code != 2 or "is being written by" not in late.output):
                 attack.note(DEFECT, f"second of two runs: {late}")
         self.clear()
 
     def full_disks(self, attack: Attack, number: int) -> None:
         for _ in range(number):
             self.clear()
-            ended = self.command(most=self.chance.randint(1, 200_000)).end()
+            ended = self.command(file_limit=self.rng.randint(1, 200_000)).end()
             if ended.code != 0:
-                if "Traceback" in ended.said:
-                    attack.note(DEFECT, f"full disk: {ended.said[-300:]!r}")
-                ended = self.go_on().end()
-            self.judge(attack, ended, "after a full disk")
+                if "Traceback" in ended.output:
+                    attack.note(DEFECT, f"full disk: {ended.output[-300:]!r}")
+                ended = self.start_or_resume().end()
+            self.check(attack, ended, "after a full disk")
         self.clear()

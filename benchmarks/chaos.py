@@ -1,15 +1,15 @@
-"""Attack `spandet predict` and `spandet train`, and print what became of each attack.
+"""Attack `spandet predict` and `spandet train`, and print the outcome of each attack.
 
     python benchmarks/chaos.py                  # 200 kills of predict, 50 of train
     python benchmarks/chaos.py --kills 6 --train-kills 3 --damages 10 --no-bio-en   # in seconds
 
 Processes are killed (-9) at random moments of their work and resumed; spools, checkpoints, inputs
 and models are damaged at random bytes; two processes write one output; the disk is full. After each
-attack there are two good ends: the same bytes as from a run that nobody disturbed, or an error in
-one line and no output. Everything else is a defect; it is listed, and the exit code is 1.
+attack there are two correct outcomes: the same bytes as from an undisturbed run, or a one-line
+error and no output. Everything else is a defect; it is listed, and the exit code is 1.
 
-Attacked processes are forked from this one, which has loaded torch already, so that a kill hits the
-work and not the start-up.
+Attacked processes are forked from this one, which has loaded torch already, so that they are killed
+during their work and not while they start.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def _options() -> argparse.Namespace:
 
 
 def _attacks(options: argparse.Namespace, folder: Path) -> Iterator[Attack]:
-    """Each attack, once it is over."""
-    chance = random.Random(options.seed)  # noqa: S311
+    """The attacks, each after it has finished."""
+    rng = random.Random(options.seed)  # noqa: S311
     few = max(1, options.damages // 5)
-    training = Training(folder / "train", chance)
+    training = Training(folder / "train", rng)
     model = shutil.copytree(folder / "train" / "whole", folder / "model")
-    tiny = Predictions(folder / "tiny", model, options.documents, chance)
+    tiny = Predictions(folder / "tiny", model, options.documents, rng)
     plan: list[tuple[str, Callable[[Attack, int], None], int]] = [
         ("predict: kill -9", tiny.kills, options.kills),
         ("predict: damaged spool", tiny.damages, options.damages),
@@ -63,8 +63,8 @@ def _attacks(options: argparse.Namespace, folder: Path) -> Iterator[Attack]:
         ("train: full disk", training.full_disks, few),
     ]
     if not options.no_bio_en:
-        Recognizer.from_pretrained("bio-en")  # what it imports is loaded before anything is forked
-        bio = Predictions(folder / "bio", "bio-en", max(1, options.documents // 2), chance)
+        Recognizer.from_pretrained("bio-en")  # loads its imports before the first fork
+        bio = Predictions(folder / "bio", "bio-en", max(1, options.documents // 2), rng)
         plan.append(("predict bio-en: kill -9", bio.kills, max(1, options.kills // 10)))
     for name, work, number in plan:
         attack = Attack(name)
@@ -84,7 +84,7 @@ def main() -> int:
     before = start
     for attack in _attacks(options, folder):
         now = time.monotonic()
-        row = [attack.ends[end] for end in ("kills", SAME, REFUSED, DEFECT)]
+        row = [attack.outcomes[end] for end in ("kills", SAME, REFUSED, DEFECT)]
         print(f"| {attack.name} | {' | '.join(map(str, row))} | {now - before:.0f} |", flush=True)
         defects += [f"{attack.name}: {what}" for what in attack.defects]
         before = now

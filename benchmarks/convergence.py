@@ -1,4 +1,4 @@
-"""How soon is a run nearly as good as it gets? python benchmarks/convergence.py RUN...
+"""After how many sentences does a run reach most of its best F1?
 
 Reads log.jsonl: the evaluations on dev inside epochs (training.evaluation_steps) and after them.
 """

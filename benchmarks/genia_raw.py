@@ -1,8 +1,8 @@
 """GENIA as running text: python benchmarks/genia_raw.py CORPUS.xml.gz SPLIT OUT
 
-SPLIT is a file whose `sent_id` say which sentences belong to a split; OUT gets these as they stand
-in the XML, without words of their own: spandet splits them as it would any text. A title has a line
-of its own, an abstract is one paragraph. What our words and sentences cannot express is counted.
+SPLIT is a file whose `sent_id` select the sentences; OUT gets their text as in the XML, without the
+words of the corpus: spandet splits it like any text. A title is one line, an abstract is one
+paragraph. Entities that do not fit spandet's words and sentences are counted.
 """
 
 import sys
@@ -46,7 +46,7 @@ def raw_document(document: Document, sentences: list[Sentence]) -> Document:
 
 
 def counted(documents: Iterable[Document]) -> str:
-    """How much there is, and what our words and sentences cannot express of it."""
+    """Counts of the documents, and of the entities that do not fit words and sentences."""
     texts = sentences = entities = 0
     cut: list[str] = []
     for document in documents:
@@ -57,7 +57,7 @@ def counted(documents: Iterable[Document]) -> str:
         cut += (document.text_of(entity) for entity in misfits)
     share = len(cut) / max(entities, 1)
     return (
-        f"{texts:,} documents, {sentences:,} sentences of ours, {entities:,} entities; "
+        f"{texts:,} documents, {sentences:,} sentences, {entities:,} entities; "
         f"{len(cut):,} ({share:.2%}) cut a word or leave a sentence, such as {cut[:8]}"
     )
 

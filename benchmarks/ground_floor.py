@@ -1,10 +1,10 @@
-"""How fast corpora are read, scored and written, and how much memory converting takes.
+"""Measures how fast corpora are read, scored and written, and the memory of a conversion.
 
     python benchmarks/ground_floor.py train.jsonl.gz
 
-Rates are sentences per second of one core's time, so that other work on the machine counts little;
-the best of three runs. Peak memory is that of a fresh process that converts the file once, and
-four times over.
+Rates are sentences per second of CPU time, the best of three runs, so that other load on the
+machine has little effect. Peak memory is that of a new process that converts the file, and a file
+four times as long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import spandet
 
 FORMATS = ("jsonl", "tokens-jsonl", "tokens-json")
-# Not getrusage, which also counts what the process was before it became this one.
+# Not getrusage, which includes the memory of the process before it called exec.
 _PEAK = "print(*[l for l in open('/proc/self/status') if l.startswith('VmHWM')])"
 
 
@@ -61,15 +61,15 @@ def main() -> None:
             rows.append((f"read {name}", best_rate(sentences, lambda n=name, o=out: exhaust(o, n))))
         scoring = best_rate(sentences, lambda: spandet.evaluate(documents, documents, resamples=0))
         rows.append(("score against itself", scoring))
-        unlike = [
+        different = [
             spandet.Document(d.text, d.entities[::2], d.id, d.metadata, d.own_sentences)
             for d in documents
         ]
-        scoring = best_rate(sentences, lambda: spandet.evaluate(documents, unlike))
+        scoring = best_rate(sentences, lambda: spandet.evaluate(documents, different))
         rows.append(("score with errors and intervals", scoring))
-        passes = -(-1_000_000 // sum(len(d.entities) for d in [*documents, *unlike]))
+        passes = -(-1_000_000 // sum(len(d.entities) for d in [*documents, *different]))
         start = time.process_time()
-        spandet.evaluate(documents * passes, unlike * passes)
+        spandet.evaluate(documents * passes, different * passes)
         million = time.process_time() - start
         large = Path(folder, "large.jsonl")
         data = corpus.read_bytes()

@@ -1,4 +1,4 @@
-"""Do the tests notice when the code is wrong? python benchmarks/mutation.py [MODULE...] --sample 50
+"""Mutation testing: python benchmarks/mutation.py [MODULE...] --sample 50
 
 Changes one thing at a time in a sample of places (comparisons, arithmetic, and/or, constants,
 min/max, return values, statements) and runs the tests of that module. A mutant is killed if a test
@@ -56,7 +56,7 @@ def with_(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 (a table)
-    """What could stand in a node's place."""
+    """The possible replacements of a node."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in OPERATORS:
             yield with_(node, ops=[OPERATORS[type(op)]()])
@@ -81,7 +81,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 (a table)
 
 
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, Callable[[ast.AST], None]]]:
-    """All nodes that are run, in the order of the source, and how to replace each; no types."""
+    """All executed nodes in source order, without types, and how to replace each."""
     for field, value in ast.iter_fields(tree):
         if field in {"annotation", "returns", "decorator_list", "bases"}:
             continue
@@ -118,13 +118,13 @@ def tests_of(path: Path) -> list[str]:
 
 
 def run_tests(path: Path, source: bytes) -> None:
-    """In a fork: run the tests of a module with another source, and never return."""
+    """In a forked process: run the tests of a module with a changed source; never returns."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
-    get_code = SourceFileLoader.get_code  # of jaxtyping's loader, too
+    get_code = SourceFileLoader.get_code  # also of jaxtyping's loader
 
     def changed_code(self: SourceFileLoader, name: str) -> object:
         if Path(self.path) == path:
@@ -142,7 +142,7 @@ def run_tests(path: Path, source: bytes) -> None:
 
 
 def run_all(jobs: list[tuple[Path, bytes, float]], workers: int) -> list[tuple[str, float]]:
-    """The end of each job (killed, survived, timed out) and its seconds; a job has a time limit."""
+    """The outcome (killed, survived, timed out) and the seconds of each job."""
     ends: dict[int, tuple[str, float]] = {}
     running: dict[int, tuple[int, float]] = {}
     waiting = list(enumerate(jobs))[::-1]

@@ -1,11 +1,10 @@
-"""How much memory a long stream of short documents takes.
+"""Measures the memory of predicting a long stream of short documents.
 
     python benchmarks/predict_memory.py [--documents 100000] [--leak BYTES]
 
-Lets a small model, built for the purpose and not trained, predict so many generated documents of
-few words, as a stream, and prints the memory of the process after every tenth of them. Ends with 1
-where it has grown by more than a few MiB after the first tenth. --leak keeps so many bytes of every
-document, to show that this is noticed.
+A small untrained model predicts a stream of short synthetic documents; the memory of the process is
+printed after every tenth of them. The exit code is 1 if it has grown by more than a few MiB since
+the first tenth. --leak keeps some bytes of every document, to show that growth is detected.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ SETTINGS = {
 }
 MIB = 1 << 20
 SLACK = 4 * MIB
-"""What allocators may need more for batches of a new shape."""
+"""Allocators may need more memory for batches of a new shape."""
 
 
 def documents() -> Iterator[Document]:
-    """Pieces of generated sentences; numbers repeat, because what words look like is cached."""
+    """Beginnings of generated sentences; numbers repeat, because words are cached."""
     sentences = [s.words for document in generate(200, seed=3) for s in document.sentences]
     for number, words in enumerate(cycle(sentences)):
         yield Document(" ".join([*words[: 3 + number % 5], f"{number % 1000}."]), id=str(number))

@@ -1,12 +1,12 @@
-"""Ten thousand hostile requests to a service, over real sockets.
+"""Sends ten thousand invalid and hostile requests to a service.
 
     python benchmarks/service_fuzz.py MODEL [--requests 10000] [--seed 1]
 
 Starts `spandet serve MODEL`, then sends well-formed requests with odd texts, ill-formed JSON, wrong
 shapes, huge and deep bodies, wrong methods, paths and headers, raw bytes that are not HTTP, and
-clients that leave in the middle. Every answer must be a documented status in time, and what it
-says must be JSON; after it all the service must answer as before, and its memory must have come
-back. Ends with 1 where something of this does not hold.
+requests that are cut off. Every response must have a documented status, in time, and a body of
+valid JSON; afterwards the service must respond as before, with about as much memory. The exit code
+is 1 otherwise.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ EXPECTED = {200, 404, 405, 408, 413, 415, 422, 429}
 SENTENCE = "Halburn Rangers beat Tibburn 3-2 in the Ludyne Shipping Arena."
 ODD = ["\0", "\ud800", "\udfff\ud800", "\u202e", "\ufeff", "🧬", "خلية", "\r\n", "a" * 300, "́"]
 REST = 10.0
-"""The service tidies up within seconds."""
+"""Seconds after which the service has returned its memory."""
 SLACK = 200 * 2**20
-"""What memory may differ afterwards: allocators keep some of what they once had."""
+"""Allowed growth of memory in bytes: allocators keep some freed memory."""
 
 Sent = tuple[str, str, bytes, dict[str, str]]
 
 
-def odd_text(chance: random.Random) -> str:
-    kind = chance.randrange(4)
+def odd_text(rng: random.Random) -> str:
+    kind = rng.randrange(4)
     if kind == 0:
-        return "".join(chr(chance.randrange(0x110000)) for _ in range(chance.randrange(40)))
+        return "".join(chr(rng.randrange(0x110000)) for _ in range(rng.randrange(40)))
     if kind == 1:
-        return "".join(chance.choice([*ODD, *SENTENCE.split()]) for _ in range(chance.randrange(9)))
+        return "".join(rng.choice([*ODD, *SENTENCE.split()]) for _ in range(rng.randrange(9)))
     if kind == 2:
-        return chance.choice(ODD) * chance.randrange(400)
+        return rng.choice(ODD) * rng.randrange(400)
     words = SENTENCE.split()
-    return " ".join(chance.choice([*words, *ODD]) for _ in range(chance.randrange(30)))
+    return " ".join(rng.choice([*words, *ODD]) for _ in range(rng.randrange(30)))
 
 
-def odd_value(chance: random.Random, depth: int = 0) -> object:
+def odd_value(rng: random.Random, depth: int = 0) -> object:
     makers: list[Callable[[], object]] = [
         lambda: None,
-        lambda: chance.random() < 0.5,
-        lambda: chance.choice([0, -1, 1, 2**64, 10**300, 0.5, -0.0, 1e308]),
-        lambda: odd_text(chance),
-        lambda: [odd_value(chance, depth + 1) for _ in range(chance.randrange(4))],
-        lambda: {odd_text(chance)[:9]: odd_value(chance, depth + 1) for _ in range(2)},
+        lambda: rng.random() < 0.5,
+        lambda: rng.choice([0, -1, 1, 2**64, 10**300, 0.5, -0.0, 1e308]),
+        lambda: odd_text(rng),
+        lambda: [odd_value(rng, depth + 1) for _ in range(rng.randrange(4))],
+        lambda: {odd_text(rng)[:9]: odd_value(rng, depth + 1) for _ in range(2)},
     ]
-    return chance.choice(makers if depth < 3 else makers[:4])()
+    return rng.choice(makers if depth < 3 else makers[:4])()
 
 
 def posted(path: str, body: bytes, **headers: str) -> Sent:
@@ -71,57 +71,57 @@ def posted(path: str, body: bytes, **headers: str) -> Sent:
     return "POST", path, body, sent
 
 
-def good(chance: random.Random) -> Sent:
-    if chance.random() < 0.2:
-        return posted(TRACE, json.dumps({"text": odd_text(chance)}).encode())
-    texts = [odd_text(chance) for _ in range(chance.randrange(4))]
-    body = {"texts": texts, "min_score": chance.choice([0, 0.3, 1])}
+def good(rng: random.Random) -> Sent:
+    if rng.random() < 0.2:
+        return posted(TRACE, json.dumps({"text": odd_text(rng)}).encode())
+    texts = [odd_text(rng) for _ in range(rng.randrange(4))]
+    body = {"texts": texts, "min_score": rng.choice([0, 0.3, 1])}
     return posted(ENTITIES, json.dumps(body).encode())
 
 
-def wrong_shape(chance: random.Random) -> Sent:
+def wrong_shape(rng: random.Random) -> Sent:
     keys = ["text", "texts", "min_score", "labels", "other", ""]
-    body = {key: odd_value(chance) for key in chance.sample(keys, chance.randrange(5))}
-    value = body if chance.random() < 0.8 else odd_value(chance)
-    return posted(chance.choice([ENTITIES, TRACE]), json.dumps(value).encode())
+    body = {key: odd_value(rng) for key in rng.sample(keys, rng.randrange(5))}
+    value = body if rng.random() < 0.8 else odd_value(rng)
+    return posted(rng.choice([ENTITIES, TRACE]), json.dumps(value).encode())
 
 
-def damaged(chance: random.Random) -> Sent:
+def damaged(rng: random.Random) -> Sent:
     body = bytearray(
-        json.dumps({"text": odd_text(chance)}, ensure_ascii=chance.random() < 0.5).encode(
+        json.dumps({"text": odd_text(rng)}, ensure_ascii=rng.random() < 0.5).encode(
             "utf-8", "surrogatepass"
         )
     )
-    for _ in range(chance.randrange(1, 6)):
-        place = chance.randrange(len(body))
-        if chance.random() < 0.5:
-            body[place] = chance.randrange(256)
+    for _ in range(rng.randrange(1, 6)):
+        place = rng.randrange(len(body))
+        if rng.random() < 0.5:
+            body[place] = rng.randrange(256)
         else:
             del body[place]
-    return posted(chance.choice([ENTITIES, TRACE]), bytes(body))
+    return posted(rng.choice([ENTITIES, TRACE]), bytes(body))
 
 
-def deep(chance: random.Random) -> Sent:
-    opening = chance.choice([b"[", b'{"text":', b'{"texts":['])
-    return posted(ENTITIES, opening * chance.choice([10, 1000, 100_000]))
+def deep(rng: random.Random) -> Sent:
+    opening = rng.choice([b"[", b'{"text":', b'{"texts":['])
+    return posted(ENTITIES, opening * rng.choice([10, 1000, 100_000]))
 
 
-def huge(chance: random.Random) -> Sent:
-    size = chance.choice([10**5, 10**6, 5 * 10**6, 2 * 10**7])
+def huge(rng: random.Random) -> Sent:
+    size = rng.choice([10**5, 10**6, 5 * 10**6, 2 * 10**7])
     makers = [
         lambda: json.dumps({"text": "x" * size}).encode(),
         lambda: b'{"texts": [' + b"[]," * (size // 3) + b"[]]}",
         lambda: b'{"texts": [' + b'"",' * (size // 3) + b'""]}',
         lambda: b'{"min_score": ' + b"9" * size + b"}",
     ]
-    return posted(ENTITIES, chance.choice(makers)())
+    return posted(ENTITIES, rng.choice(makers)())
 
 
-def elsewhere(chance: random.Random) -> Sent:
-    method = chance.choice(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "POST"])
+def elsewhere(rng: random.Random) -> Sent:
+    method = rng.choice(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "POST"])
     paths = [ENTITIES, TRACE, "/", "/v1/model", "/metrics", "/healthz", "/../etc/passwd", "/%00"]
-    kind = chance.choice(["text/plain", "application/json; charset=utf-16", "", "\x7f"])
-    return method, chance.choice(paths), b"{}", {"Content-Type": kind}
+    kind = rng.choice(["text/plain", "application/json; charset=utf-16", "", "\x7f"])
+    return method, rng.choice(paths), b"{}", {"Content-Type": kind}
 
 
 KINDS: dict[str, tuple[int, Callable[[random.Random], Sent]]] = {
@@ -134,25 +134,25 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Sent]]] = {
 }
 
 
-def leave(address: str, chance: random.Random) -> None:
-    """Say something that is no HTTP, or only half of it, and go."""
+def leave(address: str, rng: random.Random) -> None:
+    """Send something that is not HTTP or only part of a request, and close the connection."""
     place = urlsplit(address)
     body = json.dumps({"text": SENTENCE * 20}).encode()
     head = f"POST {ENTITIES} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     whole = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     lines = [
         whole,
-        whole[: chance.randrange(len(whole))],
-        chance.randbytes(chance.randrange(1, 2000)),
+        whole[: rng.randrange(len(whole))],
+        rng.randbytes(rng.randrange(1, 2000)),
         f"{head}Transfer-Encoding: chunked\r\n\r\nffffffff\r\n".encode() + body,
         f"{head}Content-Length: -5\r\n\r\n".encode(),
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000,
     ]
     with socket.create_connection((place.hostname or "", place.port or 80), timeout=10) as client:
         try:
-            client.sendall(chance.choice(lines))
+            client.sendall(rng.choice(lines))
         except OSError:
-            return  # it had heard enough
+            return  # the service has closed the connection
 
 
 def main() -> None:
@@ -187,31 +187,31 @@ def fuzz(address: str, server: psutil.Process, options: argparse.Namespace) -> l
         after = client.post(ENTITIES, json={"text": SENTENCE}).json()
         metrics = client.get("/metrics").text
     if after != before:
-        problems.append("the service does not answer as before")
+        problems.append("the service does not respond as before")
     if "spandet_queue_texts 0.0" not in metrics:
-        problems.append("something is left in the queue")
+        problems.append("the queue is not empty")
     time.sleep(REST)
     grown = server.memory_info().rss - memory
     print(f"memory: {memory / 2**20:.0f} MiB before, {grown / 2**20:+.0f} MiB after")
     if grown > SLACK:
-        problems.append("memory has not come back")
+        problems.append("memory has grown")
     return problems
 
 
 def attack(client: httpx.Client, address: str, options: argparse.Namespace) -> list[str]:
-    chance = random.Random(options.seed)  # noqa: S311 (nothing secret)
+    rng = random.Random(options.seed)  # noqa: S311 (not for security)
     problems: list[str] = []
     seen: Counter[tuple[str, int]] = Counter()
     names = list(KINDS)
     weights = [KINDS[name][0] for name in names]
     began = time.perf_counter()
     for number in range(options.requests):
-        if chance.random() < 0.01:
-            leave(address, chance)
+        if rng.random() < 0.01:
+            leave(address, rng)
             seen["left", 0] += 1
             continue
-        name = chance.choices(names, weights)[0]
-        status, problem = send(client, KINDS[name][1](chance))
+        name = rng.choices(names, weights)[0]
+        status, problem = send(client, KINDS[name][1](rng))
         seen[name, status] += 1
         if problem:
             problems.append(f"request {number} ({name}): {problem}")
@@ -226,14 +226,14 @@ def send(client: httpx.Client, sent: Sent) -> tuple[int, str]:
     try:
         answer = client.request(method, path, content=body, headers=headers)
     except httpx.WriteError:
-        return 413, ""  # the service has hung up on an endless body
+        return 413, ""  # the service has closed the connection during a huge body
     if answer.status_code not in EXPECTED:
         return answer.status_code, f"status {answer.status_code}: {answer.text[:300]}"
     kind = answer.headers.get("Content-Type", "")
     if kind.startswith("application/json") and method != "HEAD":
         json.loads(answer.content)
     if answer.status_code >= 400 and method != "HEAD" and "detail" not in answer.text:
-        return answer.status_code, "it does not say why"
+        return answer.status_code, "the response has no detail"
     return answer.status_code, ""
 
 

@@ -1,11 +1,11 @@
-"""What idle connections cost a service.
+"""Measures the effect of idle connections on a service.
 
     python benchmarks/service_idle.py MODEL [--sockets 1000] [--requests 50]
 
-Starts `spandet serve MODEL`, opens connections on this machine that say nothing, half a request
-line, or half a body, keeps them open, and asks: how long do `GET /healthz` and a short text on
-connections of their own take? Then it waits for the service to close what is idle. Ends with 1
-where a request is refused, or a socket is still open 5 s after its timeout.
+Starts `spandet serve MODEL`, opens connections that send nothing, half a request line, or half a
+body, and keeps them open while `GET /healthz` and a short text are timed on other connections. Then
+it waits for the service to close the idle connections. The exit code is 1 if a request is refused,
+or if a socket is still open 5 s after its timeout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HALF_BODY = (
 )
 KINDS = {"none": None, "silent": b"", "half a line": b"GET /heal", "half a body": HALF_BODY}
 TIMEOUT = 5.0
-"""Short, so that the script is."""
+"""Seconds; low, to keep the script fast."""
 TEXT = b'{"text": "Halburn Rangers beat Tibburn 3-2."}'
 
 
@@ -37,7 +37,7 @@ def open_socket(address: str) -> socket.socket:
 
 
 def seconds_of(address: str, method: str, path: str, count: int) -> list[float]:
-    """How long so many requests take, each on a new connection."""
+    """The seconds of each request, each on a new connection."""
     place = urlsplit(address)
     taken = []
     for _ in range(count):

@@ -1,19 +1,17 @@
-"""What a service does under load, and what batching is worth.
+"""Measures a service under load, with and without batching.
 
     python benchmarks/service_load.py MODEL [--clients 32] [--seconds 30]
 
-Starts `spandet serve MODEL` as a process of its own with one thread for the model, and asks it:
-first one client, then many, each sending its next text when it has the answer to the last. Then the
-same again with batching switched off (--max-batch-texts 1). Every answer is compared with what the
-recognizer says of the text in this process; a 429 is waited out as Retry-After says; anything else
-is an error, and the script ends with 1.
+Starts `spandet serve MODEL` with one thread for the model and sends texts: first from one client,
+then from many, each sending the next text after the response to the last. Then the same without
+batching (--max-batch-texts 1). Every response is compared with the prediction of the recognizer in
+this process; after a 429 the client waits as Retry-After says; anything else is an error, and the
+exit code is 1.
 
-Where other work shares the machine, texts/s is as much its figure as the service's; the answers per
-second of the service's own processor time then say more.
+Other load on the machine lowers texts/s; responses per CPU second of the service depend on it less.
 
-The texts are generated sentences, news-like and biomedical-like, of at most 60 characters: short
-ones, as in forms, titles and search boxes, are where a call costs more than its text. --long takes
-whole generated sentences of every length instead.
+The texts are generated sentences of at most 60 characters (news and biomedical), because batching
+matters most for short texts. --long uses sentences of all lengths.
 """
 
 from __future__ import annotations
@@ -43,31 +41,31 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 @dataclass
 class Tally:
-    """What the clients of one run have seen."""
+    """The responses that the clients of one run received."""
 
     seconds: list[float] = field(default_factory=list)
     refused: int = 0
     problems: list[str] = field(default_factory=list)
     elapsed: float = 0.0
-    processor: float = 0.0
-    """Seconds that the service's process has computed."""
+    cpu_seconds: float = 0.0
+    """CPU time of the service."""
 
     @property
     def rate(self) -> float:
-        """Answers in a second, of all clients together."""
+        """Responses per second, of all clients together."""
         return len(self.seconds) / self.elapsed
 
     @property
-    def thrift(self) -> float:
-        """Answers for a second of the service's computing: what a busy machine changes little."""
-        return len(self.seconds) / self.processor
+    def cpu_rate(self) -> float:
+        """Responses per CPU second of the service."""
+        return len(self.seconds) / self.cpu_seconds
 
     def __str__(self) -> str:
         cuts = statistics.quantiles(self.seconds, n=20)
         return (
-            f"{self.rate:8.1f} texts/s   {self.thrift:8.1f} per processor second   "
+            f"{self.rate:8.1f} texts/s   {self.cpu_rate:8.1f} per CPU second   "
             f"p50 {1000 * cuts[9]:7.1f} ms   "
-            f"p95 {1000 * cuts[18]:7.1f} ms   {len(self.seconds):6,} answers   "
+            f"p95 {1000 * cuts[18]:7.1f} ms   {len(self.seconds):6,} responses   "
             f"{self.refused:4,} × 429   {len(self.problems)} errors"
         )
 
@@ -105,7 +103,7 @@ def ask(client: httpx.Client, text: str, expected: object, tally: Tally) -> None
     try:
         answer = client.post("/v1/entities", json={"text": text})
     except httpx.HTTPError as error:
-        tally.problems.append(f"no answer to {text!r}: {error!r}")
+        tally.problems.append(f"no response to {text!r}: {error!r}")
         return
     if answer.status_code == 429:
         tally.refused += 1
@@ -113,13 +111,13 @@ def ask(client: httpx.Client, text: str, expected: object, tally: Tally) -> None
     elif answer.status_code != 200:
         tally.problems.append(f"{answer.status_code}: {answer.text[:200]}")
     elif not same(answer.json(), expected):
-        tally.problems.append(f"not the answer to {text!r}: {answer.text[:200]}")
+        tally.problems.append(f"wrong response to {text!r}: {answer.text[:200]}")
     else:
         tally.seconds.append(time.perf_counter() - began)
 
 
 def same(answer: object, expected: object) -> bool:
-    """Equal, but for the last digits of scores: sums depend on the shape of a batch."""
+    """Whether two values are equal up to rounding of scores, which depends on the batch."""
     if isinstance(answer, float) and isinstance(expected, float):
         return abs(answer - expected) < 1e-4
     if isinstance(answer, dict) and isinstance(expected, dict):
@@ -163,8 +161,8 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--texts", type=int, default=500, help="different ones")
-    parser.add_argument("--long", action="store_true", help="sentences of every length")
+    parser.add_argument("--texts", type=int, default=500, help="number of different texts")
+    parser.add_argument("--long", action="store_true", help="sentences of all lengths")
     options = parser.parse_args()
     chosen = texts(options.texts, long=options.long)
     recognizer = Recognizer.from_pretrained(options.model)
@@ -182,12 +180,12 @@ def main() -> None:
             for clients in (1, options.clients):
                 before = sum(server.cpu_times()[:2])
                 tally = load(address, pairs, clients=clients, seconds=options.seconds)
-                tally.processor = sum(server.cpu_times()[:2]) - before
+                tally.cpu_seconds = sum(server.cpu_times()[:2]) - before
                 print(f"{name:11} {clients:3} client{'s' if clients > 1 else ' '} {tally}")
                 problems += tally.problems
         many.append(tally)
     print(f"batching gives {many[0].rate / many[1].rate:.2f} × the throughput of one by one")
-    print(f"and {many[0].thrift / many[1].thrift:.2f} × the answers per processor second")
+    print(f"and {many[0].cpu_rate / many[1].cpu_rate:.2f} × the responses per CPU second")
     for problem in problems[:10]:
         print("error:", problem)
     sys.exit(bool(problems))

@@ -1,8 +1,10 @@
-"""How good are models together? python benchmarks/together.py DATA MODEL MODEL...
+"""Scores every subset of some models as an ensemble.
 
-Every model, and every set of them, scored on DATA: an entity's score is the mean over the models,
-nought where one does not find it; a span has its likeliest label; the threshold is tuned on DATA.
-How much a vote gains says how much of a single model's errors are its own.
+    python benchmarks/together.py DATA MODEL MODEL...
+
+The score of an entity is the mean over the models, 0 where a model does not predict it; a span gets
+its highest-scoring label; the threshold is tuned on DATA. The gain of an ensemble shows how many
+errors the models do not share.
 """
 
 import sys
@@ -15,8 +17,8 @@ from spandet import Document, Recognizer, read
 from spandet.text import Entity
 from spandet.training.epochs import dev_score
 
-FAINT = 0.02
-"""Below this nothing counts."""
+MIN_SCORE = 0.02
+"""Entities with lower scores are ignored."""
 
 
 def main() -> None:
@@ -38,17 +40,17 @@ def predicted(model: str, documents: Sequence[Document]) -> list[Document]:
     return list(recognizer.predict(documents, min_score=FAINT, progress=True))
 
 
-def voted(beliefs: Sequence[Document]) -> Document:
-    """One document with the mean of what the models believe of it."""
+def ensemble(predictions: Sequence[Document]) -> Document:
+    """One document with the mean scores of the models' predictions."""
     scores: Counter[tuple[object, str]] = Counter()
     entities: dict[tuple[object, str], Entity] = {}
-    for entity in (entity for document in beliefs for entity in document.entities):
-        scores[entity.pieces, entity.label] += (entity.score or 0.0) / len(beliefs)
+    for entity in (entity for document in predictions for entity in document.entities):
+        scores[entity.pieces, entity.label] += (entity.score or 0.0) / len(predictions)
         entities[entity.pieces, entity.label] = entity
     best: dict[object, Entity] = {}
     for key, score in scores.most_common():
         best.setdefault(key[0], replace(entities[key], score=min(score, 1.0)))
-    return replace(beliefs[0], entities=tuple(best.values()))
+    return replace(predictions[0], entities=tuple(best.values()))
 
 
 if __name__ == "__main__":
