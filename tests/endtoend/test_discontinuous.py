@@ -101,4 +101,4 @@ def test_every_command_knows_them(model: Path, tmp_path: Path) -> None:
     linked = [entity for entity in entities if "fragments" in entity]
     assert len(linked) == sum(len(d.entities) for d in with_gaps(predicted)) > 20
     assert all(len(entity["more"]) == len(entity["fragments"]) - 1 for entity in linked)
-    assert "    piece (" in run("trace", model, "-i", gold, "--limit", "3")
+    assert "    fragment (" in run("trace", model, "-i", gold, "--limit", "3")
