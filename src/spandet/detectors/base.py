@@ -11,13 +11,13 @@ from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures
 class Detector(nn.Module, ABC):
     """Finds entities: `forward` for training, `detect` for prediction.
 
-    Neither looks at `self.training` to choose what it returns (only dropout does). Both accept one
+    What they return does not depend on `self.training` (only dropout does). Both accept one
     sentence, sentences of unequal lengths, and sentences without words or entities.
     """
 
     @property
     def links_fragments(self) -> bool:
-        """Does `forward` expect discontinuous entities as fragments with links?"""
+        """Whether `forward` expects discontinuous entities as fragments with links."""
         return False
 
     @abstractmethod

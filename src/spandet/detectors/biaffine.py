@@ -57,12 +57,12 @@ class Biaffine(Detector):
         del sentence_dim  # not used
         self.settings = settings
 
-        def view() -> nn.Sequential:
+        def projection() -> nn.Sequential:
             activation = nn.GELU() if settings.activation == "gelu" else nn.Identity()
             dropout = Dropout(settings.dropout)
             return nn.Sequential(dropout, nn.Linear(dim, settings.dim), activation, dropout)
 
-        self.first, self.last = view(), view()
+        self.first, self.last = projection(), projection()
         # For each label the weights of the last word's vector and a bias.
         self.weights = nn.Linear(settings.dim, labels * (settings.dim + 1))
 

@@ -1,9 +1,10 @@
 """Span jury: select candidate spans cheaply, then classify them jointly (our own method).
 
-A biaffine scorer rates every span of the sentence; the best are the nominees. Each nominee gets a
-vector from the words inside it and at its boundaries, as in locate-and-label. In each round the
-nominees attend to each other, with their positions and current labels, as in proposer-regressor,
-and their labels are updated. Boundaries do not change: nearly every entity is a nominee.
+A biaffine layer scores every span of the sentence; those with the highest scores are the nominees.
+Each nominee gets a vector from the words inside it and at its boundaries, as in locate-and-label.
+In each round the nominees attend to each other, with their positions and current labels, as in
+proposer-regressor, and their labels are updated. Boundaries do not change: nearly every entity is
+a nominee.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Neural parts that more than one place uses, or that are a story of their own."""
+"""Neural layers that detectors and encoders share."""

@@ -23,7 +23,7 @@ class Level:
     below: Int[Tensor, "cell kernel"]
     """Index of the cells of the level below that each cell is computed from; none at level 0."""
     has_above: Bool[Tensor, " cell"]
-    """Does the sentence of the cell have cells on the level above?"""
+    """Whether the sentence of the cell has cells on the level above."""
     spans: Float[Tensor, "cell 2"]
     """First word and end of each cell, counted in its sentence."""
 

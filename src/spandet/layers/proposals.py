@@ -37,7 +37,7 @@ class FlatProposals:
 
 
 class ProposalFusion(nn.Module):
-    """One guess per word, out of all cells of the pyramid that see it (eqs. 8-9)."""
+    """One proposal per word, averaged over all cells of the pyramid that contain it (eqs. 8-9)."""
 
     def __init__(self, *, dim: int, query: Query, dropout: float) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ProposalFusion(nn.Module):
     ) -> FlatProposals:
         """Queries and boundaries from `base` (words or level 0) and all cells that contain them."""
         cover = covering.clamp(min=0)  # item cover
-        # Half precision cannot count words.
+        # Positions are counted in words, which half precision cannot represent.
         scores = at_least_float32(self.scores(cells)[cover])
         scores = scores.masked_fill((covering < 0)[..., None], -torch.inf)
         shares = scores.softmax(dim=1)  # item cover 2: eq. 8, for start and for end

@@ -1,4 +1,4 @@
-"""Recurrent nets in both directions over sequences of any lengths."""
+"""Bidirectional recurrent networks over sequences of any lengths."""
 
 from typing import Literal
 
@@ -15,9 +15,9 @@ _CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.G
 
 
 class BiRNN(nn.Module):
-    """An LSTM or GRU in both directions; padding never reaches a real item.
+    """A bidirectional LSTM or GRU whose output does not depend on padding.
 
-    Each direction is a net of its own that reads left to right, one of them over the mirrored
+    Each direction is a separate network that runs from left to right, one of them over the reversed
     sequences: so padding always comes last, and the fast kernels for padded input stay exact.
     """
 
@@ -34,7 +34,10 @@ class BiRNN(nn.Module):
     def forward(
         self, items: Float[Tensor, "item input"], sequences: Sequences
     ) -> Float[Tensor, "item dim"]:
-        """One vector per item; its first half has read what is before, its second what is after."""
+        """One vector per item: a half from the items up to it, a half from those after.
+
+        There may be no items.
+        """
         if not len(items):
             return items.new_zeros(0, self.dim)
         return self.run(items, sequences)
@@ -42,7 +45,7 @@ class BiRNN(nn.Module):
     def run(
         self, items: Float[Tensor, "item input"], sequences: Sequences
     ) -> Float[Tensor, "item dim"]:
-        """The same for at least one item."""
+        """`forward` for at least one item; the ONNX export calls it."""
         take, give, mirror = sequences.take, sequences.give, sequences.mirror
         packed = sequences.batch_sizes
         steps = None if packed is None else torch.tensor(packed)
@@ -56,7 +59,7 @@ class BiRNN(nn.Module):
 def _run(net: nn.Module, laid_out: Tensor, steps: Tensor | None) -> Float[Tensor, "item half"]:
     if laid_out.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return _read(net, laid_out, steps)
-    # Few processors have kernels for recurrent nets in half precision.
+    # Few CPUs have kernels for recurrent networks in half precision.
     with torch.autocast("cpu", enabled=False):
         return _read(net, laid_out.float(), steps)
 

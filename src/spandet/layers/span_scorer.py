@@ -1,4 +1,4 @@
-"""Biaffine scores of all spans of a sentence: is a span an entity?"""
+"""Biaffine scores of all spans of a sentence: the logit that a span is an entity."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Pure geometry on tensors: tensors in, tensors out, right for none and for many."""
+"""Span geometry: pure functions on tensors, correct for any batch size and for no spans."""

@@ -79,11 +79,11 @@ def from_rows(
     return flat if mask is None else flat.select(mask.flatten())
 
 
-def distinct(parts: Sequence[FlatSpans]) -> FlatSpans:
+def distinct(lists: Sequence[FlatSpans]) -> FlatSpans:
     """All spans of several lists without duplicates, sorted."""
-    starts, ends = torch.cat([part.spans for part in parts]).unbind(dim=1)
+    starts, ends = torch.cat([each.spans for each in lists]).unbind(dim=1)
     size = 1 + int(ends.max()) if len(ends) else 1
-    sentence = torch.cat([part.sentence for part in parts])
+    sentence = torch.cat([each.sentence for each in lists])
     keys: Tensor = torch.unique((sentence * size + starts) * size + ends)
     spans = torch.stack([keys // size % size, keys % size], dim=1)
     return FlatSpans(keys // size // size, spans)

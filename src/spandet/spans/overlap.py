@@ -32,7 +32,7 @@ def signed_iou(
 def crosses(
     a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
 ) -> Bool[Tensor, "*#shape"]:
-    """Do two spans overlap without one containing the other?"""
+    """Whether two spans overlap without one containing the other."""
     left = (a[..., 0] < b[..., 0]) & (b[..., 0] < a[..., 1]) & (a[..., 1] < b[..., 1])
     right = (b[..., 0] < a[..., 0]) & (a[..., 0] < b[..., 1]) & (b[..., 1] < a[..., 1])
     return left | right
@@ -41,5 +41,5 @@ def crosses(
 def overlaps(
     a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
 ) -> Bool[Tensor, "*#shape"]:
-    """Do two spans share a unit?"""
+    """Whether two spans have a position in common."""
     return torch.maximum(a[..., 0], b[..., 0]) < torch.minimum(a[..., 1], b[..., 1])

@@ -1,7 +1,7 @@
 """Slots: candidate spans of each sentence; for diffusion, points of noise space.
 
 All random numbers come from one generator per sentence, in shapes that depend on the sentence
-alone: a sentence gets the same noise by itself, in any batch and in any order.
+only: a sentence gets the same noise alone, in any batch and in any order.
 """
 
 from collections.abc import Sequence

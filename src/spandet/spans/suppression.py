@@ -1,4 +1,4 @@
-"""Which of several overlapping candidates stay. A loop step serves all sentences of a batch."""
+"""Suppression of overlapping or crossing candidates, for all sentences of a batch at once."""
 
 from typing import Literal
 
@@ -24,21 +24,22 @@ def soft_nms(
 ) -> Float[Tensor, "batch span"]:
     """Soft-NMS (Locate and Label, eq. 18 and algorithm 1): the final score of every candidate.
 
-    Again and again the best candidate left is taken out, and those left that overlap it by at least
-    `overlap` lose the factor `decay`. So candidates come out with falling scores: what is below a
-    threshold in the end has done nothing to what is above it.
+    Each step selects the remaining candidate with the highest score, and multiplies the scores of
+    the others that overlap it by at least `overlap` with `decay`. Candidates are selected with
+    falling scores, so a candidate below a threshold does not lower the score of one above it.
 
-    The rule of the released code wants an overlap above `overlap`, and takes candidates in the
-    order of the scores that they had at first.
+    The rule "released-code" requires an overlap above `overlap`, and selects candidates in the
+    order of their initial scores.
 
     Args:
         spans: All candidates.
-        scores: Before.
-        mask: Candidates that are real.
-        decay: The factor.
-        overlap: From this overlap on.
-        rule: Whose Soft-NMS.
-        may_cross: If not, one that crosses any taken out before it ends at 0, and weakens nobody.
+        scores: Their initial scores.
+        mask: Candidates that are not padding.
+        decay: Factor for the score of an overlapping candidate; 1 changes no score.
+        overlap: IoU from which the factor applies.
+        rule: Variant of Soft-NMS.
+        may_cross: If False, a candidate that crosses one selected before gets the score 0 and
+            lowers no other score.
     """
     if (decay == 1 and may_cross) or spans.shape[1] == 0:
         return scores
@@ -63,7 +64,7 @@ def without_crossing(
     scores: Float[Tensor, "batch span"],
     mask: Bool[Tensor, "batch span"],
 ) -> Bool[Tensor, "batch span"]:
-    """Best first, keep what does not cross anything kept so far."""
+    """Mask of the candidates that cross no kept candidate with a higher score."""
     return _best_first(crosses(spans[:, :, None], spans[:, None]), scores, mask)
 
 
@@ -72,7 +73,10 @@ def without_overlap(
     scores: Float[Tensor, "batch span"],
     mask: Bool[Tensor, "batch span"],
 ) -> Bool[Tensor, "batch span"]:
-    """Best first, keep what shares no word with anything kept so far; of equals, the first."""
+    """Mask of the candidates that share no word with a kept one of a higher score.
+
+    Of candidates with equal scores the first is kept.
+    """
     return _best_first(overlaps(spans[:, :, None], spans[:, None]), scores, mask)
 
 
@@ -95,7 +99,10 @@ def _best_first(
 def uncrossed(
     spans: Int[Tensor, "batch span 2"], mask: Bool[Tensor, "batch span"]
 ) -> Bool[Tensor, "batch span"]:
-    """Only what crosses nothing at all: both of a crossing pair go (the released code's rule)."""
+    """Mask of the candidates that cross no other: both of a crossing pair are dropped.
+
+    The rule of the released code of Locate and Label.
+    """
     crossing = crosses(spans[:, :, None], spans[:, None])
     real = mask[:, :, None] & mask[:, None]
     return mask & ~(crossing & real).any(dim=2)

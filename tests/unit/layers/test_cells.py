@@ -1,4 +1,4 @@
-"""The cells of a pyramid, against counting them one by one."""
+"""The cells of a pyramid, compared with an enumeration one by one."""
 
 import pytest
 import torch
@@ -20,16 +20,16 @@ def listed(lengths: list[int], kernels: list[int]) -> list[Cell]:
         (level, sentence, first)
         for level in range(len(kernels) + 1)
         for sentence, length in enumerate(lengths)
-        for first in range(length - vision(kernels, level) + 1)
+        for first in range(length - cell_width(kernels, level) + 1)
     ]
 
 
-def vision(kernels: list[int], level: int) -> int:
+def cell_width(kernels: list[int], level: int) -> int:
     return 1 - level + sum(kernels[:level])
 
 
 @pytest.mark.parametrize(
-    ("kernels", "seen", "counts"),
+    ("kernels", "widths", "counts"),
     [
         ([], (1,), [16]),
         ([2], (1, 2), [16, 15]),
@@ -39,17 +39,17 @@ def vision(kernels: list[int], level: int) -> int:
         ([2, 3, 2], (1, 2, 4, 5), [16, 15, 13, 12]),
     ],
 )
-def test_visions_and_counts_of_the_specification(
-    kernels: list[int], seen: tuple[int, ...], counts: list[int]
+def test_widths_and_counts_of_the_specification(
+    kernels: list[int], widths: tuple[int, ...], counts: list[int]
 ) -> None:
-    assert cell_widths(kernels) == seen
+    assert cell_widths(kernels) == widths
     cells = cells_of([16], kernels)
     assert [len(level.spans) for level in cells.levels] == counts
-    assert [level.width for level in cells.levels] == list(seen)
+    assert [level.width for level in cells.levels] == list(widths)
 
 
 @pytest.mark.parametrize(("length", "levels"), [(1, 1), (2, 2), (3, 2), (4, 3), (9, 3)])
-def test_a_sentence_reaches_only_the_levels_that_fit_into_it(length: int, levels: int) -> None:
+def test_a_sentence_has_only_the_levels_that_fit_into_it(length: int, levels: int) -> None:
     assert len(cells_of([length], [2, 3]).levels) == levels
 
 
@@ -61,7 +61,7 @@ def test_cells_are_all_windows_that_fit(lengths: list[int], kernels: list[int]) 
     for number, level in enumerate(cells.levels):
         own = [cell for cell in wanted if cell[0] == number]
         below = [cell for cell in wanted if cell[0] == number - 1]
-        wide = vision(kernels, number)
+        wide = cell_width(kernels, number)
         assert level.spans.tolist() == [[first, first + wide] for _, _, first in own]
         assert level.words.tolist() == [
             [base[sentence] + first + i for i in range(wide)] for _, sentence, first in own
@@ -81,7 +81,7 @@ def test_cells_are_all_windows_that_fit(lengths: list[int], kernels: list[int]) 
 
 @given(LENGTHS, KERNELS)
 @settings(max_examples=40)
-def test_every_word_is_covered_by_the_cells_that_see_it(
+def test_covering_lists_the_cells_that_contain_each_word(
     lengths: list[int], kernels: list[int]
 ) -> None:
     cells, wanted = cells_of(lengths, kernels), listed(lengths, kernels)
@@ -91,7 +91,7 @@ def test_every_word_is_covered_by_the_cells_that_see_it(
         assert sorted(number for number in row if number >= 0) == [
             number
             for number, (level, owner, first) in enumerate(wanted)
-            if owner == sentence and first <= word < first + vision(kernels, level)
+            if owner == sentence and first <= word < first + cell_width(kernels, level)
         ]
 
 

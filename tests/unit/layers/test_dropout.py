@@ -22,7 +22,7 @@ def test_neighbours_are_dropped_independently() -> None:
         assert together == pytest.approx(0.25, abs=0.005)
 
 
-def test_what_is_dropped_has_no_gradient() -> None:
+def test_dropped_items_have_no_gradient() -> None:
     items = torch.randn(3, 5, requires_grad=True)
     got = Dropout(0.5).train()(items)
     got.sum().backward()
@@ -49,14 +49,14 @@ def test_any_shape_and_precision(shape: tuple[int, ...], dtype: torch.dtype) -> 
     assert got.dtype == dtype
 
 
-def test_nothing_happens_outside_training_and_everything_goes_at_one() -> None:
+def test_identity_outside_training_and_zero_at_rate_one() -> None:
     items = torch.randn(4)
     assert torch.equal(Dropout(0.5).eval()(items), items)
     assert torch.equal(Dropout(0.0).train()(items), items)
     assert not Dropout(1.0).train()(items).any()
 
 
-def test_every_usual_dropout_inside_a_model_is_replaced() -> None:
+def test_every_nn_dropout_inside_a_model_is_replaced() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(0.1), nn.Dropout2d(0.2)))
     use_fast_dropout(model)
     inner = model[1]

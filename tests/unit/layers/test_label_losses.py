@@ -1,4 +1,4 @@
-"""What spans should be taken for."""
+"""Target distributions of spans, and the label loss."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def targets(smoothing: float, *items: Item) -> dict[tuple[int, ...], list[float]
     return {(a, b): row for (a, b), row in zip(pairs, rows, strict=True)}
 
 
-def test_smoothing_moves_mass_to_the_spans_that_miss_by_a_word() -> None:
+def test_smoothing_gives_a_share_to_the_spans_one_word_off() -> None:
     got = targets(0.2, (1, 3, 2), (4, 5, 1))
     assert got[1, 3] == pytest.approx([0.2, 0, 0.8, 0])
     for near in ((0, 3), (2, 3), (1, 2), (1, 4)):
@@ -27,12 +27,12 @@ def test_smoothing_moves_mass_to_the_spans_that_miss_by_a_word() -> None:
     assert sum(row[0] < 1 for row in hard.values()) == 2
 
 
-def test_sure_targets_and_labels_give_the_same_loss() -> None:
+def test_one_hot_targets_and_labels_give_the_same_loss() -> None:
     logits, labels = torch.randn(5, 4), torch.tensor([0, 3, 0, 1, 2])
     sentence = torch.tensor([0, 0, 1, 1, 1])
-    sure = torch.nn.functional.one_hot(labels, 4).float()
-    for nil in (0.3, "balanced"):
-        by_label = label_loss([logits], labels, sentence, nil)
-        by_share = label_loss([logits], sure, sentence, nil)
+    one_hot = torch.nn.functional.one_hot(labels, 4).float()
+    for none_weight in (0.3, "balanced"):
+        by_label = label_loss([logits], labels, sentence, none_weight)
+        by_share = label_loss([logits], one_hot, sentence, none_weight)
         torch.testing.assert_close(by_label.total, by_share.total)
         assert by_label.count == by_share.count

@@ -1,4 +1,4 @@
-"""First guesses lie around their words; a round of the regressor is what the equations say."""
+"""Proposals contain their words; a regressor layer equals its equations."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,13 +43,13 @@ def fusion(**options: Any) -> ProposalFusion:
     st.integers(0, 99),
 )
 @settings(max_examples=30)
-def test_a_first_guess_holds_its_word_and_is_no_wider_than_the_pyramid_sees(
+def test_a_proposal_contains_its_word_and_is_no_wider_than_the_widest_cell(
     lengths: list[int], kernels: list[int], seed: int
 ) -> None:
     cells = cells_of(lengths, kernels)
-    guesses = fusion()(torch.zeros(sum(lengths), DIM), cell_features(cells, seed), cells)
+    proposed = fusion()(torch.zeros(sum(lengths), DIM), cell_features(cells, seed), cells)
     word = torch.cat([torch.arange(float(length)) for length in lengths])
-    start, end = guesses.soft_spans.unbind(dim=-1)
+    start, end = proposed.soft_spans.unbind(dim=-1)
     widest = cell_widths(kernels)[-1]
     close = 1e-4
     assert (start <= word + close).all()
@@ -58,10 +58,10 @@ def test_a_first_guess_holds_its_word_and_is_no_wider_than_the_pyramid_sees(
     assert (end <= word + widest + close).all()
     assert (start >= -close).all()
     if not kernels:
-        torch.testing.assert_close(guesses.soft_spans, torch.stack([word, word + 1], dim=1))
+        torch.testing.assert_close(proposed.soft_spans, torch.stack([word, word + 1], dim=1))
 
 
-def test_guesses_are_mixed_from_the_cells_that_see_a_word() -> None:
+def test_proposals_are_averages_over_the_cells_that_contain_the_word() -> None:
     lengths, kernels = [5, 2], [2, 2]
     cells = cells_of(lengths, kernels)
     features, words = cell_features(cells), torch.randn(7, DIM)
@@ -87,17 +87,17 @@ def test_the_lowest_query_is_the_words_own_cell() -> None:
     assert got.queries is features[0]
 
 
-def test_places_are_exact_in_half_precision() -> None:
+def test_boundaries_are_exact_in_half_precision() -> None:
     cells = cells_of([600], [])
     with torch.autocast("cpu", torch.bfloat16):
         features = tuple(own.bfloat16() for own in cell_features(cells))
         words = fusion()(torch.zeros(600, DIM), features, cells)
         cellwise = CellProposals(dim=DIM, levels=1)(torch.zeros(600, DIM), features, cells)
-    for guesses in (words, cellwise):
-        assert guesses.soft_spans[:, 0].tolist() == list(range(600))
+    for proposed in (words, cellwise):
+        assert proposed.soft_spans[:, 0].tolist() == list(range(600))
 
 
-def test_cells_guess_their_own_windows() -> None:
+def test_cell_proposals_have_the_boundaries_of_their_cells() -> None:
     cells = cells_of([4, 2, 0], [2, 2])
     features = cell_features(cells)
     made = CellProposals(dim=DIM, levels=3)
@@ -107,12 +107,12 @@ def test_cells_guess_their_own_windows() -> None:
         *[[i, i + 2] for i in (0, 1, 2, 0)],
         *[[i, i + 3] for i in (0, 1)],
     ]
-    marks = made.levels.weight[torch.tensor([0] * 6 + [1] * 4 + [2] * 2)]
-    torch.testing.assert_close(got.queries, torch.cat(features) + marks)
+    level_embeddings = made.levels.weight[torch.tensor([0] * 6 + [1] * 4 + [2] * 2)]
+    torch.testing.assert_close(got.queries, torch.cat(features) + level_embeddings)
 
 
-def test_a_gate_may_be_normalised() -> None:
-    """The gate itself is held to the paper in tests/papers."""
+def test_a_gated_update_with_norm() -> None:
+    """The gate itself is compared with the paper in tests/papers."""
     torch.manual_seed(2)
     made, normed = GatedUpdate(DIM, norm=False), GatedUpdate(DIM, norm=True)
     normed.cell = made.cell
@@ -121,7 +121,7 @@ def test_a_gate_may_be_normalised() -> None:
     torch.testing.assert_close(normed(old, seen), normed.norm(made(old, seen)))
 
 
-def test_the_other_updates_are_a_transformers() -> None:
+def test_feed_forward_and_residual_updates() -> None:
     torch.manual_seed(3)
     old, seen = torch.randn(2, 3, DIM), torch.randn(2, 3, DIM)
     plain = FeedForwardUpdate(DIM, hidden=0, dropout=0.0)
@@ -155,21 +155,21 @@ def proposals() -> Proposals:
     return Proposals(torch.randn(2, 5, DIM), places, torch.randn(2, 5, LABELS), mask)
 
 
-def test_a_round_embeds_attends_updates_moves_and_renames() -> None:
+def test_a_layer_embeds_labels_attends_updates_regresses_and_relabels() -> None:
     made, given_ = layer(), proposals()
     got = made(given_)
     assert made.categories is not None
     assert made.label_change is not None
-    asked = given_.queries + given_.label_logits.softmax(dim=-1) @ made.categories
-    attended = made.attention(asked, given_.soft_spans, given_.mask)
-    queries = made.update(asked, attended.values)
+    embedded = given_.queries + given_.label_logits.softmax(dim=-1) @ made.categories
+    attended = made.attention(embedded, given_.soft_spans, given_.mask)
+    queries = made.update(embedded, attended.values)
     torch.testing.assert_close(got.queries, queries)
     torch.testing.assert_close(got.soft_spans, attended.soft_spans)
     torch.testing.assert_close(got.label_logits, given_.label_logits + made.label_change(queries))
     assert got.mask is given_.mask
 
 
-def test_ablations_of_a_round() -> None:
+def test_ablations_of_a_layer() -> None:
     given_ = proposals()
     stays = layer(regress=False)(given_)
     assert stays.soft_spans is given_.soft_spans
@@ -182,7 +182,7 @@ def test_ablations_of_a_round() -> None:
     assert not torch.allclose(layer()(given_).queries, layer()(other).queries)
 
 
-def test_categories_start_as_far_apart_as_they_are_told() -> None:
+def test_category_std_scales_the_initial_embeddings() -> None:
     near, far = (layer(category_std=std).categories for std in (0.02, 1.0))
     assert near is not None
     assert far is not None
@@ -190,7 +190,7 @@ def test_categories_start_as_far_apart_as_they_are_told() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_rounds_work_without_proposals(count: int) -> None:
+def test_a_layer_without_proposals(count: int) -> None:
     empty = Proposals(
         torch.zeros(count, 0, DIM),
         torch.zeros(count, 0, 2),

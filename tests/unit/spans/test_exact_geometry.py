@@ -1,4 +1,4 @@
-"""Geometry by hand where laws over random spans rarely look: borders, equals, nothing at all."""
+"""Span geometry in cases that random spans rarely hit: borders, ties, empty input."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_latents_are_shares_of_the_sentence(
     assert torch.equal(to_spans(got, LENGTHS, scale=2.0, state=state, divisor=divisor), spans)
 
 
-def test_points_outside_are_pulled_to_the_border_and_ends_may_be_exchanged() -> None:
+def test_latents_outside_the_range_are_clamped_and_inverted_ends_swapped() -> None:
     points = torch.tensor([[9.0, -9.0], [1.0, -1.0], [-9.0, -9.0]])
     assert to_spans(points, LENGTHS, scale=2.0, state="ends").tolist() == [[0, 5], [1, 4], [0, 1]]
     assert to_spans(points, LENGTHS, scale=2.0, state="width").tolist() == [[4, 5], [3, 5], [0, 1]]
@@ -52,7 +52,7 @@ def test_points_outside_are_pulled_to_the_border_and_ends_may_be_exchanged() -> 
     ("span", "expected"),
     [((0, 5), [0, 5]), ((-3, 9), [0, 5]), ((4, 5), [4, 5]), ((7, 9), [4, 5]), ((3, 3), [1, 2])],
 )
-def test_a_span_is_pulled_into_its_sentence(span: tuple[int, int], expected: list[int]) -> None:
+def test_a_span_is_clamped_to_its_sentence(span: tuple[int, int], expected: list[int]) -> None:
     got = clamped(torch.tensor([span]), torch.tensor([[1, 2]]), torch.tensor([5]))
     assert got.tolist() == [expected]
 
@@ -62,7 +62,7 @@ def test_a_span_before_its_sentence_becomes_its_first_word() -> None:
     assert got.tolist() == [[0, 1]]
 
 
-def test_legal_spans_have_a_word_and_lie_inside() -> None:
+def test_legal_spans_are_not_empty_and_inside_the_sentence() -> None:
     spans = torch.tensor([[0, 1], [4, 5], [0, 5], [0, 0], [-1, 1], [4, 6], [3, 2]])
     assert legal(spans, torch.full((7,), 5)).tolist() == [True] * 3 + [False] * 4
 
@@ -107,18 +107,18 @@ def test_distinct_spans_are_in_order_of_sentence_start_and_end() -> None:
     assert found.spans.tolist() == [[0, 1], [0, 9], [8, 9], [0, 9]]
 
 
-def test_an_entity_takes_no_proposals_but_real_ones() -> None:
+def test_an_entity_is_never_assigned_to_padding() -> None:
     costs = torch.tensor([[[3.0, 1.0], [2.0, 5.0], [1.0, 9.0]]])
     everyone = torch.ones(1, 3, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool)
     assert nearest(costs, *everyone, 1).tolist() == [[1, -1, 0]]
     assert nearest(costs, *everyone, 2).tolist() == [[1, 0, 0]]
     assert nearest(costs, *everyone, 3).tolist() == [[1, 0, 0]]
     assert nearest(costs.transpose(1, 2), *everyone[::-1], 1).tolist() == [[2, 0]]
-    nobody = torch.zeros(1, 3, dtype=torch.bool)
-    assert nearest(costs, nobody, everyone[1], 2).tolist() == [[-1, -1, -1]]
+    no_spans = torch.zeros(1, 3, dtype=torch.bool)
+    assert nearest(costs, no_spans, everyone[1], 2).tolist() == [[-1, -1, -1]]
 
 
-def test_entities_keep_their_columns_where_others_are_left_out() -> None:
+def test_masked_entities_do_not_shift_the_index_of_the_others() -> None:
     costs = torch.tensor([[[9.0, 9.0, 1.0], [9.0, 2.0, 9.0], [9.0, 9.0, 9.0]]])
     gold, real = torch.tensor([[False, True, True]]), torch.tensor([[True, True, True]])
     found = assign_batch(costs, torch.ones(1, 3), real, gold, matching="raw", rest="none")
@@ -167,7 +167,7 @@ def test_gains_and_even_noise_by_hand() -> None:
     torch.testing.assert_close(shares, torch.tensor(expected).double(), rtol=0, atol=1e-5)
 
 
-def test_maxima_over_all_lengths_and_places() -> None:
+def test_maxima_over_all_lengths_and_positions() -> None:
     features = torch.randn(2, 9, 2, generator=generator("maxima"))
     spans = FlatSpans(
         torch.tensor([0, 1]).repeat_interleave(45), enumerate_spans([9, 9], range(1, 10)).spans

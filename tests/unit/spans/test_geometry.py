@@ -1,4 +1,4 @@
-"""Worked examples (half-open spans)."""
+"""Worked examples of span geometry (half-open spans)."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ def test_overlap_loss(predicted: tuple[float, float], true: tuple[int, int], los
     assert (1 - signed_iou(a, b)).item() == pytest.approx(loss)
 
 
-def test_an_inverted_span_can_be_repaired() -> None:
+def test_an_inverted_span_has_a_gradient_that_repairs_it() -> None:
     predicted = torch.tensor([[4.0, 2.0]], requires_grad=True)
     loss = 1 - signed_iou(predicted, torch.tensor([[1.0, 5.0]]))
     loss.backward()
@@ -81,7 +81,7 @@ def test_adjustment_rounds_up_clamps_and_falls_back(
     assert clamped(moved, seed, torch.tensor([words])).tolist() == [expected]
 
 
-def test_the_released_code_calls_this_illegal() -> None:
+def test_spans_that_the_released_code_calls_illegal() -> None:
     moved = torch.tensor([[1, 6], [4, 3], [-1, 2], [0, 5]])
     assert legal(moved, torch.full((4,), 5)).tolist() == [False, False, False, True]
 
@@ -108,7 +108,7 @@ def test_rows_are_padded_at_the_end() -> None:
     assert mask.tolist() == [[True, False], [False, False], [True, True], [False, False]]
 
 
-def test_distinct_spans_are_there_once() -> None:
+def test_distinct_spans_have_no_duplicates() -> None:
     parts = [
         FlatSpans(torch.tensor([1, 0]), torch.tensor([[0, 2], [0, 2]])),
         FlatSpans(torch.tensor([0, 0, 1]), torch.tensor([[0, 2], [3, 7], [0, 2]])),
@@ -120,7 +120,7 @@ def test_distinct_spans_are_there_once() -> None:
     assert len(distinct(parts[2:]).sentence) == 0
 
 
-def test_rows_in_one_list_keep_their_order_and_only_what_is_real() -> None:
+def test_rows_become_one_list_in_order_without_padding() -> None:
     rows = torch.tensor([[[0, 2], [1, 3]], [[4, 5], [0, 0]]])
     every = from_rows(rows)
     assert every.sentence.tolist() == [0, 0, 1, 1]

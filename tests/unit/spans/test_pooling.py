@@ -17,7 +17,7 @@ def test_pooling_in_rows_equals_pooling_by_hand() -> None:
             assert torch.equal(maxima[row, slot], own.amax(dim=0))
 
 
-def test_an_empty_span_is_the_word_at_its_place_to_a_maximum() -> None:
+def test_the_maximum_of_an_empty_span_is_the_word_at_its_position() -> None:
     features = torch.randn(2, 9, 4, generator=generator("features"))
     places = torch.tensor([[0, 3, 8], [0, 5, 8]])
     maxima = RowMaximum(features).inside(torch.stack([places, places], dim=-1))
@@ -25,7 +25,7 @@ def test_an_empty_span_is_the_word_at_its_place_to_a_maximum() -> None:
         assert torch.equal(maxima[row], features[row, places[row]])
 
 
-def test_gradients_of_a_maximum_go_where_it_came_from() -> None:
+def test_the_gradient_of_a_maximum_goes_to_the_largest_word() -> None:
     features = torch.randn(2, 9, 4, generator=generator("features"))
     spans = torch.tensor([[[0, 9], [3, 4], [2, 7], [2, 5]], [[8, 9], [0, 1], [4, 9], [1, 4]]])
     weights = torch.randn(2, 4, 4, generator=generator("weights"))

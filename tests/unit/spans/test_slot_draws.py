@@ -1,4 +1,4 @@
-"""What each slot of a training step holds, to the letter."""
+"""The slots of a training step: exact contents and distributions."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ def drawn(counts: list[int], golds: list[int], *, copies: int | None, draws: int
     return draw_slots(own, counts, golds, draws=draws, copies=copies, levels=10)
 
 
-def test_a_slot_is_made_of_an_entity_or_numbered_or_padding() -> None:
+def test_a_slot_is_a_copy_of_an_entity_a_numbered_filler_or_padding() -> None:
     slots = drawn([4, 3, 0], [1, 0, 0], copies=2)
     assert slots.origin.tolist() == [[[0, 0, -1, -1]] * 2, [[-1] * 4] * 2, [[-1] * 4] * 2]
     assert slots.fill.tolist() == [[[-1, -1, 0, 1]] * 2, [[0, 1, 2, -1]] * 2, [[-1] * 4] * 2]
@@ -45,12 +45,12 @@ def test_the_noise_of_prediction_is_normal_in_both_numbers() -> None:
     assert len(noise.unique(dim=0)) == 500  # no block is a copy of another
 
 
-def test_every_sentence_has_noise_of_its_own() -> None:
+def test_the_noise_of_sentences_differs() -> None:
     many = KeyedNoise([generator("sentence", number) for number in range(300)])
     assert len(many.at(0, [1] * 300).unique(dim=0)) == 300
 
 
-def test_counts_of_other_sentences_are_refused() -> None:
+def test_numbers_of_generators_and_of_counts_must_agree() -> None:
     with pytest.raises(ValueError, match="zip"):
         KeyedNoise([generator("one")]).at(0, [1, 1])
     with pytest.raises(ValueError, match="zip"):
@@ -58,20 +58,20 @@ def test_counts_of_other_sentences_are_refused() -> None:
 
 
 @pytest.mark.parametrize("levels", [1, 7])
-def test_levels_exist_and_all_of_them_are_drawn(levels: int) -> None:
+def test_all_levels_are_drawn_and_no_others(levels: int) -> None:
     own = [generator("levels", number) for number in range(40)]
     drawn_levels = draw_slots(own, [1] * 40, [0] * 40, draws=5, copies=1, levels=levels).levels
     assert set(drawn_levels.ravel().tolist()) == set(range(levels))
     assert (drawn_levels.diff(dim=1) >= 0).all()
 
 
-def test_there_is_room_for_one_slot_where_nobody_has_any() -> None:
+def test_there_is_a_column_even_if_no_sentence_has_slots() -> None:
     assert slot_mask([0, 0]).tolist() == [[False], [False]]
     assert slot_mask([2, 0, 1]).tolist() == [[True, True], [False, False], [True, False]]
     assert drawn([0], [0], copies=1).origin.tolist() == [[[-1], [-1]]]
 
 
-def test_slots_are_as_many_as_spans_at_most() -> None:
+def test_there_are_at_most_as_many_slots_as_spans() -> None:
     lengths = torch.tensor([0, 1, 2, 3, 4])
     assert slot_counts(lengths, None, 0.0, 7) == [0, 1, 3, 6, 7]
     assert slot_counts(lengths, None, 1.5, 0) == [0, 1, 3, 4, 6]

@@ -1,4 +1,4 @@
-"""Slots: how many, made of what, with which noise, and which entity each of them must find."""
+"""Slots: their number, their noise, and their assignment to entities."""
 
 from itertools import permutations
 
@@ -31,11 +31,11 @@ def test_repetition_gives_every_entity_equally_many_slots() -> None:
     names = [f"sentence {number}" for number in range(20)]
     many = draw_slots(rngs(*names), [10] * 20, [3] * 20, draws=1, copies=None, levels=10).origin
     spared = {torch.bincount(row[0], minlength=3).argmax().item() for row in many}
-    assert spared == {0, 1, 2}  # who gets one more is random
+    assert spared == {0, 1, 2}  # the entity with one more is random
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_what_entities_leave_is_numbered_for_something_else(copies: int) -> None:
+def test_slots_that_are_no_copies_are_numbered(copies: int) -> None:
     slots = drawn([6, 6, 6, 1, 0], [2, 0, 9, 1, 0], copies=copies)
     made = (slots.origin >= 0).sum(dim=2)
     assert made[:, 0].tolist() == [2 * copies, 0, 6, 1, 0]
@@ -52,15 +52,15 @@ def test_the_draws_of_a_sentence_cover_the_noise_levels() -> None:
     assert torch.equal(levels // 250, torch.arange(4).expand(8, 4))
 
 
-def test_a_sentence_has_the_same_luck_in_any_company() -> None:
+def test_a_sentence_gets_the_same_draws_in_any_batch() -> None:
     alone = drawn([5], [2], copies=2)
-    company = drawn([9, 5, 3], [4, 2, 1], copies=2)
+    batch = drawn([9, 5, 3], [4, 2, 1], copies=2)
     for name in ("origin", "fill", "random", "noise"):
-        assert torch.equal(getattr(company, name)[1, :, :5], getattr(alone, name)[0]), name
-    assert torch.equal(company.levels[1], alone.levels[0])
+        assert torch.equal(getattr(batch, name)[1, :, :5], getattr(alone, name)[0]), name
+    assert torch.equal(batch.levels[1], alone.levels[0])
 
 
-def test_noise_belongs_to_sentence_step_and_slot() -> None:
+def test_noise_depends_only_on_sentence_step_and_slot() -> None:
     few = KeyedNoise(rngs("a", "b"))
     many = KeyedNoise(rngs("b", "c", "a"))
     for step in (0, 3, 1):  # in any order
@@ -79,49 +79,49 @@ def test_the_number_of_slots_follows_the_length_or_is_fixed() -> None:
 
 @pytest.mark.parametrize("slots", [1, 2, 4, 5])
 @pytest.mark.parametrize("entities", [1, 3, 4])
-def test_matching_is_as_cheap_as_the_cheapest_of_all(slots: int, entities: int) -> None:
+def test_matching_has_the_least_cost_of_all_permutations(slots: int, entities: int) -> None:
     costs = torch.rand(1, slots, entities, generator=generator(slots, entities))
     everyone = torch.ones(1, slots, dtype=torch.bool), torch.ones(1, entities, dtype=torch.bool)
-    goes_to = match_slots(costs, *everyone, per_entity=1)[0].tolist()
-    pairs = [(slot, entity) for slot, entity in enumerate(goes_to) if entity >= 0]
+    assigned = match_slots(costs, *everyone, per_entity=1)[0].tolist()
+    pairs = [(slot, entity) for slot, entity in enumerate(assigned) if entity >= 0]
     assert len(pairs) == min(slots, entities) == len({entity for _, entity in pairs})
     got = sum(costs[0, slot, entity].item() for slot, entity in pairs)
     if slots >= entities:
-        ways = permutations(range(slots), entities)
-        best = min(sum(costs[0, s, e].item() for e, s in enumerate(way)) for way in ways)
+        orders = permutations(range(slots), entities)
+        best = min(sum(costs[0, s, e].item() for e, s in enumerate(order)) for order in orders)
     else:
-        ways = permutations(range(entities), slots)
-        best = min(sum(costs[0, s, e].item() for s, e in enumerate(way)) for way in ways)
+        orders = permutations(range(entities), slots)
+        best = min(sum(costs[0, s, e].item() for s, e in enumerate(order)) for order in orders)
     assert got == pytest.approx(best)
 
 
-def test_slots_that_are_not_free_and_entities_that_are_not_real_stay_alone() -> None:
+def test_masked_slots_and_entities_are_not_matched() -> None:
     costs = torch.zeros(2, 3, 2)
     free = torch.tensor([[True, False, True], [False, False, False]])
     gold = torch.tensor([[True, False], [True, True]])
-    goes_to = match_slots(costs, free, gold, per_entity=2)
-    assert sorted(goes_to[0].tolist()) == [-1, 0, 0]
-    assert goes_to[0, 1] == -1
-    assert goes_to[1].tolist() == [-1, -1, -1]
+    assigned = match_slots(costs, free, gold, per_entity=2)
+    assert sorted(assigned[0].tolist()) == [-1, 0, 0]
+    assert assigned[0, 1] == -1
+    assert assigned[1].tolist() == [-1, -1, -1]
 
 
-def test_with_full_repetition_no_slot_is_left() -> None:
+def test_with_full_repetition_every_slot_has_an_entity() -> None:
     costs = torch.rand(1, 7, 3, generator=generator("costs"))
     everyone = torch.ones(1, 7, dtype=torch.bool), torch.tensor([[True, False, True]])
-    goes_to = match_slots(costs, *everyone, per_entity=None)
-    assert sorted(torch.bincount(goes_to[0], minlength=3).tolist()) == [0, 3, 4]
-    nobody = match_slots(torch.zeros(1, 7, 0), everyone[0], torch.zeros(1, 0) > 0, per_entity=None)
-    assert (nobody == -1).all()
+    assigned = match_slots(costs, *everyone, per_entity=None)
+    assert sorted(torch.bincount(assigned[0], minlength=3).tolist()) == [0, 3, 4]
+    none = match_slots(torch.zeros(1, 7, 0), everyone[0], torch.zeros(1, 0) > 0, per_entity=None)
+    assert (none == -1).all()
 
 
 @pytest.mark.parametrize("per_entity", [1, 2, None])
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
-def test_costs_that_are_no_numbers_are_avoided(bad: float, per_entity: int | None) -> None:
+def test_pairs_with_nan_or_infinite_costs_are_avoided(bad: float, per_entity: int | None) -> None:
     costs = torch.tensor([[[bad, 1.0], [2.0, bad]], [[bad, bad], [bad, bad]]])
     everyone = torch.ones(2, 2, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool)
-    goes_to = match_slots(costs, *everyone, per_entity=per_entity)
-    assert goes_to[0].tolist() == [1, 0]
-    assert set(goes_to[1].tolist()) <= {0, 1}  # somebody, and no exception
+    assigned = match_slots(costs, *everyone, per_entity=per_entity)
+    assert assigned[0].tolist() == [1, 0]
+    assert set(assigned[1].tolist()) <= {0, 1}  # any entity, and no exception
 
 
 def test_costs_are_minus_the_probabilities_of_the_entity() -> None:
@@ -131,7 +131,7 @@ def test_costs_are_minus_the_probabilities_of_the_entity() -> None:
     assert costs[0, 1, 0] == -(first[0, 1, 1] + last[0, 1, 3] + label[0, 1, 2])
 
 
-def test_a_slot_can_take_the_entity_that_it_overlaps_most() -> None:
+def test_a_slot_is_assigned_the_entity_that_it_overlaps_most() -> None:
     gold = GoldSpans(
         torch.tensor([[[0, 4], [1, 3], [8, 9]]]),
         torch.tensor([[1, 1, 0]]),

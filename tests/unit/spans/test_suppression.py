@@ -1,4 +1,4 @@
-"""Suppression where a loop has nothing to do, where scores are equal, and by hand."""
+"""Suppression without candidates, with equal scores, and worked examples."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ def sentence(*pairs: tuple[int, int]) -> Tensor:
 
 @pytest.mark.parametrize("batch", [0, 2])
 @pytest.mark.parametrize("may_cross", [True, False])
-def test_nothing_suppresses_nothing(batch: int, *, may_cross: bool) -> None:
+def test_suppression_without_candidates(batch: int, *, may_cross: bool) -> None:
     spans, scores = torch.zeros(batch, 0, 2, dtype=torch.long), torch.zeros(batch, 0)
     nms = partial(soft_nms, decay=0.5, overlap=0.5, may_cross=may_cross)
     rules: list[Rule] = [nms, without_crossing, without_overlap]
@@ -35,7 +35,7 @@ def test_without_decay_scores_stay_but_crossings_may_be_forbidden() -> None:
     assert torch.equal(strict, torch.tensor([[0.9, 0.0, 0.7]]))
 
 
-def test_a_candidate_that_is_dropped_weakens_nobody() -> None:
+def test_a_dropped_candidate_lowers_no_score() -> None:
     # The second crosses the first and overlaps the third, which nothing else overlaps.
     spans, scores = sentence((0, 4), (2, 6), (4, 6)), torch.tensor([[0.9, 0.8, 0.7]])
     real = torch.ones(1, 3, dtype=torch.bool)
@@ -56,7 +56,7 @@ def test_padding_neither_suppresses_nor_is_kept() -> None:
 
 
 @pytest.mark.parametrize("rule", [without_crossing, without_overlap])
-def test_sentences_with_few_and_with_many_candidates_do_not_know_each_other(rule: Rule) -> None:
+def test_sentences_with_different_numbers_of_candidates_are_independent(rule: Rule) -> None:
     spans = torch.tensor([[[0, 4], [2, 6], [5, 8]], [[0, 1], [0, 1], [0, 1]]])
     scores = torch.tensor([[0.6, 0.5, 0.4], [0.3, 0.0, 0.0]])
     mask = torch.tensor([[True, True, True], [True, False, False]])
@@ -64,8 +64,8 @@ def test_sentences_with_few_and_with_many_candidates_do_not_know_each_other(rule
 
 
 @pytest.mark.parametrize("rule", [without_crossing, without_overlap])
-def test_of_many_equals_the_first_is_kept(rule: Rule) -> None:
-    # More than 16: fewer are sorted in a stable way, whatever is asked for.
+def test_of_many_equal_scores_the_first_is_kept(rule: Rule) -> None:
+    # More than 16: torch sorts fewer in a stable way even if not asked to.
     starts = torch.arange(40)
     spans = torch.stack([starts, starts + 2], dim=1)[None]
     scores = torch.full((1, 40), 0.5)
