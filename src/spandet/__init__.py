@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from spandet.evaluation import compare, describe, evaluate
     from spandet.formats import Corpus, read, write
     from spandet.generation import generate
+    from spandet.inference.options import PredictOptions
     from spandet.inference.recognizer import Recognizer
     from spandet.inference.tracing import trace
     from spandet.text import CharSpan, Document, Entity, Sentence, WordSpan, to_records
@@ -19,6 +20,7 @@ __all__ = [
     "Corpus",
     "Document",
     "Entity",
+    "PredictOptions",
     "Recognizer",
     "Sentence",
     "WordSpan",
@@ -39,6 +41,7 @@ _HOMES = {
     "spandet.evaluation": ("compare", "describe", "evaluate"),
     "spandet.formats": ("Corpus", "read", "write"),
     "spandet.generation": ("generate",),
+    "spandet.inference.options": ("PredictOptions",),
     "spandet.inference.recognizer": ("Recognizer",),
     "spandet.text": ("CharSpan", "Document", "Entity", "Sentence", "WordSpan", "to_records"),
     "spandet.inference.tracing": ("trace",),

@@ -126,9 +126,10 @@ def test_min_score_and_labels_only_take_away(detector: str) -> None:
     [
         ({"labels": ["gene", "nothing"]}, "does not know the label 'nothing'; it knows "),
         ({"labels": "gene"}, r"labels must be a list of labels, such as \['gene'\]"),
-        ({"min_score": 1.5}, "min_score must be between 0 and 1, not 1.5"),
-        ({"min_score": float("nan")}, "min_score must be between 0 and 1, not nan"),
-        ({"batch_pieces": 0}, "batch_pieces must be at least 1"),
+        ({"min_score": 1.5}, "min_score must be less than or equal to 1, not 1.5"),
+        ({"min_score": float("nan")}, "min_score must be less than or equal to 1, not nan"),
+        ({"batch_pieces": 0}, "batch_pieces must be greater than or equal to 1, not 0"),
+        ({"minscore": 0.1}, "there is no option minscore; there are min_score, labels, flat"),
     ],
 )
 def test_bad_arguments_are_named_at_once(options: dict[str, object], message: str) -> None:

@@ -12,7 +12,7 @@ from spandet import write
 from spandet.errors import FormatError, UsageError
 from spandet.inference import batching
 from spandet.inference.recognizer import Recognizer
-from spandet.jobs import Choices, Inputs, Job
+from spandet.jobs import Inputs, Job, JobOptions
 from spandet.text import CharSpan, Document, Entity
 
 
@@ -26,7 +26,7 @@ class Fake:
         self.calls = 0
         self.dies_after = dies_after
 
-    def predict(self, stream: Iterable[Document], **_: Any) -> Iterator[Document]:
+    def predict(self, stream: Iterable[Document], _: object = None) -> Iterator[Document]:
         window = list(stream)
         self.calls += 1
         if self.dies_after is not None and self.calls > self.dies_after:
@@ -46,8 +46,8 @@ def fake(**options: Any) -> Recognizer:
     return cast("Recognizer", Fake(**options))
 
 
-def job(inputs: Iterable[str], out: Path, *, skip_bad: bool = False, **choices: Any) -> Job:
-    return Job(Inputs.of(inputs, skip_bad=skip_bad), str(out), None, Choices(**choices))
+def job(inputs: Iterable[str], out: Path, *, skip_bad: bool = False, **options: Any) -> Job:
+    return Job(Inputs.of(inputs, skip_bad=skip_bad), str(out), None, JobOptions(**options))
 
 
 def six_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

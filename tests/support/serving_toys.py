@@ -53,7 +53,7 @@ class Watched(Recognizer):
         self.busy = threading.Event()
         self.poison = "poison"
 
-    def predict(self, documents: Iterable[Any], **options: Any) -> Iterator[Document]:
+    def predict(self, documents: Iterable[Any], *options: Any, **more: Any) -> Iterator[Document]:
         asked = list(documents)
         self.batches.append([document.text for document in asked])
         self.threads.add(threading.current_thread().name)
@@ -61,7 +61,7 @@ class Watched(Recognizer):
         assert self.free.wait(30)
         if any(self.poison in document.text for document in asked):
             raise RuntimeError("the poison works")
-        return super().predict(asked, **options)
+        return super().predict(asked, *options, **more)
 
     @property
     def seen(self) -> list[str]:

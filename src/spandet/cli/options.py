@@ -1,11 +1,17 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and options that are made from a class of settings."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
+from annotated_types import Ge
+
+from spandet.inference.options import PredictOptions
 
 Input = Annotated[str, typer.Argument(help="A file, a folder, or - for standard input.")]
 FromFormat = Annotated[
@@ -38,9 +44,57 @@ Set = Annotated[
         "--set", metavar="section.key=value", help="Change a setting of the model; repeatable."
     ),
 ]
-MinScore = Annotated[
-    float | None,
-    typer.Option(
-        "--min-score", metavar="SCORE", help="Only entities with a score above this (0 to 1)."
-    ),
-]
+
+
+def takes(
+    settings: type[PredictOptions], *names: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command one option per field of a class, in place of its parameter `options`.
+
+    The command gets an object of the class, once its values are validated.
+
+    Args:
+        settings: The class.
+        *names: Only these fields; all by default.
+    """
+    fields = names or tuple(settings.model_fields)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**values: Any) -> None:
+            own = {name: values.pop(name) for name in fields}
+            given = {name: value for name, value in own.items() if value is not None}
+            command(options=settings.of(**given), **values)
+
+        signature = inspect.signature(command, eval_str=True)
+        made = [_parameter(settings, name) for name in fields]
+        others = [one for one in signature.parameters.values() if one.name != "options"]
+        place = list(signature.parameters).index("options")
+        vars(with_options)["__signature__"] = signature.replace(
+            parameters=[*others[:place], *made, *others[place:]]
+        )
+        return with_options
+
+    return decorate
+
+
+def _parameter(settings: type[PredictOptions], name: str) -> inspect.Parameter:
+    """The option for a field: `--min-score SCORE`, and `--label LABEL` for a field `labels`."""
+    field, kind = settings.model_fields[name], get_type_hints(settings)[name]
+    kinds = [one for one in get_args(kind) if one is not type(None)]
+    plain = kinds[0] if type(None) in get_args(kind) else kind
+    is_list = get_origin(plain) is tuple
+    word = name.removesuffix("s") if is_list else name
+    option = typer.Option(
+        f"--{word.replace('_', '-')}",
+        metavar=None if plain is bool else word.rpartition("_")[2].upper(),
+        min=next((cast("int", b.ge) for b in field.metadata if isinstance(b, Ge)), None),
+        help=f"{field.description}{' Repeatable.' if is_list else ''}",
+    )
+    accepted = list[get_args(plain)[0]] | None if is_list else kind  # type: ignore[misc]
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=field.default,
+        annotation=Annotated[accepted, option],
+    )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spandet.cli.options import FromFormat, MinScore, Model, Set, SkipBad, ToFormat
+from spandet.cli.options import FromFormat, Model, Set, SkipBad, ToFormat, takes
 from spandet.cli.terminal import note, report_skipped
+from spandet.inference.options import PredictOptions
 
 if TYPE_CHECKING:
-    from spandet.jobs import Choices
+    from spandet.jobs import JobOptions
 
 Inputs_ = Annotated[
     list[str],
@@ -22,20 +23,9 @@ Inputs_ = Annotated[
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help="A file, or - for standard output.")
 ]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option("--label", metavar="LABEL", help="Only entities with this label; repeatable."),
-]
-Flat = Annotated[
-    bool,
-    typer.Option("--flat", help="No two entities overlap: of those that do, the surer one stays."),
-]
 Device = Annotated[
     str | None,
     typer.Option("--device", help="Where to compute: cpu (if not given), cuda, mps, auto …"),
-]
-BatchPieces = Annotated[
-    int, typer.Option("--batch-pieces", min=1, help="How much to encode at once; a GPU likes more.")
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on where an interrupted run to OUT stopped.")
@@ -59,20 +49,19 @@ ShardBytes = Annotated[
 SKIPPED, INTERRUPTED = 3, 130
 
 
+@takes(PredictOptions)
 def predict_command(
     model: Model,
     inputs: Inputs_,
     output: Output = "-",
     from_: FromFormat = None,
     to: ToFormat = None,
-    min_score: MinScore = None,
-    label: Labels = None,
-    flat: Flat = False,
+    *,
+    options: PredictOptions,
     device: Device = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     skip_bad: SkipBad = False,
-    batch_pieces: BatchPieces = 768,
     set_: Set = None,
     engine: Engine = "local",
     workers: Workers = None,
@@ -83,16 +72,9 @@ def predict_command(
     Exit codes: 0 fine, 1 bad data, 2 bad argument, 3 done, but bad records
     were passed over (--skip-bad), 130 interrupted: go on with --resume.
     """
-    from spandet.jobs import Choices, is_stream
+    from spandet.jobs import JobOptions, is_stream
 
-    choices = Choices(
-        min_score=min_score,
-        labels=tuple(label) if label else None,
-        flat=flat,
-        batch_pieces=batch_pieces,
-        device=device,
-        overrides=tuple(set_ or ()),
-    )
+    job = JobOptions(**dict(options), device=device, overrides=tuple(set_ or ()))
     run: Callable[..., int] = _predict_here
     if engine == "ray":
         from spandet.cli.predict_ray import predict_on_ray
@@ -103,7 +85,7 @@ def predict_command(
             model,
             inputs,
             output,
-            choices,
+            job,
             from_=from_,
             to=to,
             resume=resume,
@@ -121,7 +103,7 @@ def _predict_here(
     model: str,
     inputs: Sequence[str],
     output: str,
-    choices: Choices,
+    options: JobOptions,
     *,
     from_: str | None,
     to: str | None,
@@ -132,17 +114,17 @@ def _predict_here(
     """Write the output; gives the number of records and documents that were passed over."""
     from spandet.jobs import Inputs, Job
 
-    job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, choices)
+    job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, options)
     with job.locked():
         job.check(resume=resume, overwrite=overwrite)
         from spandet.inference.model_names import find_model, fingerprint, is_flat
 
         folder = find_model(model)
-        job.check_overlaps(flat=is_flat(folder, choices.overrides))
+        job.check_overlaps(flat=is_flat(folder, options.overrides))
         # torch takes seconds to load: mistakes in what to read and write come first.
         from spandet.inference.recognizer import Recognizer
 
-        recognizer = Recognizer.from_pretrained(folder, choices.overrides, device=choices.device)
+        recognizer = Recognizer.from_pretrained(folder, options.overrides, device=options.device)
         job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
     report_skipped(job.skips, job.skipped)
     return job.skips

@@ -11,7 +11,7 @@ from spandet.errors import UsageError
 
 if TYPE_CHECKING:
     from spandet.integrations.parts import PartDone
-    from spandet.jobs import Choices
+    from spandet.jobs import JobOptions
 
 _FORMATS = ("jsonl", "parquet")
 
@@ -20,7 +20,7 @@ def predict_on_ray(
     model: str,
     inputs: Sequence[str],
     output: str,
-    choices: Choices,
+    options: JobOptions,
     *,
     from_: str | None,
     to: str | None,
@@ -46,15 +46,11 @@ def predict_on_ray(
         "skip_bad": skip_bad,
         "workers": workers,
         "shard_bytes": shard_bytes,
-        "min_score": choices.min_score,
-        "labels": choices.labels,
-        "flat": choices.flat,
-        "batch_pieces": choices.batch_pieces,
-        "device": choices.device,
+        **options.model_dump(exclude={"overrides"}),
     }
     job = RayJob.build(values, where="engine ray")
     shown = _show if sys.stderr.isatty() else None
-    report = run_ray(model, inputs, output, job, overrides=choices.overrides, on_part=shown)
+    report = run_ray(model, inputs, output, job, overrides=options.overrides, on_part=shown)
     report_skipped(report.skipped, report.problems)
     return report.skipped
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spandet.cli.options import FromFormat, Html, MinScore, Model, Set
+from spandet.cli.options import FromFormat, Html, Model, Set, takes
 from spandet.cli.terminal import check_output, console, progress, write_html
 from spandet.errors import UsageError
 from spandet.formats import read
 from spandet.formats.records import dump_json
+from spandet.inference.options import PredictOptions
 from spandet.text import Document
 
 if TYPE_CHECKING:
@@ -48,13 +49,15 @@ JsonLines = Annotated[
 _TERMINAL_LIMIT = 10
 
 
+@takes(PredictOptions, "min_score")
 def trace_command(
     model: Model,
     text: RawText = None,
     input_: Input = None,
     from_: FromFormat = None,
     limit: Limit = None,
-    min_score: MinScore = None,
+    *,
+    options: PredictOptions,
     set_: Set = None,
     all_stages: AllStages = False,
     json_: JsonLines = False,
@@ -77,7 +80,7 @@ def trace_command(
 
     recognizer = Recognizer.from_pretrained(model, set_ or ())
     traced: Iterable[TracedDocument] = (
-        trace(recognizer, document, gold=gold, min_score=min_score)
+        trace(recognizer, document, gold=gold, min_score=options.min_score)
         for document in progress(islice(documents, maximum), "tracing")
     )
     if json_:

@@ -14,8 +14,6 @@ _WINDOW_CHARACTERS = 1 << 18
 _BATCH_SENTENCES = 64
 _NEIGHBOURS = 3
 """Batches that are alike in pieces and are sorted anew by words."""
-BATCH_PIECES = 768
-"""The fastest on a processor, where larger batches leave the cache."""
 
 
 def documents_of(stream: Iterable[Document | str]) -> Iterator[Document]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import torch
 from pydantic import SerializeAsAny
@@ -18,7 +18,7 @@ from spandet.config import Settings, override
 from spandet.detectors import DETECTORS, Detector
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
-from spandet.inference.batching import BATCH_PIECES, batches, documents_of, windows
+from spandet.inference.batching import batches, documents_of, windows
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import device_of
 from spandet.inference.linking import Whole, assemble
@@ -33,6 +33,7 @@ from spandet.inference.long_sentences import (
 from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
 from spandet.inference.model_names import find_model, read_config
 from spandet.inference.onnx_folder import Exported, remove_export
+from spandet.inference.options import BATCH_PIECES, PredictKeywords, PredictOptions
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.inference.weights import load_weights, save_weights
 from spandet.rendering.progress import show_progress
@@ -152,23 +153,19 @@ class Recognizer:
     def __call__(
         self,
         text: str,
-        *,
-        min_score: float | None = None,
-        labels: Iterable[str] | None = None,
-        flat: bool = False,
+        options: PredictOptions | None = None,
+        **keywords: Unpack[PredictKeywords],
     ) -> Document:
         """The entities of one text; see `predict`."""
-        return next(self.predict([Document(text)], min_score=min_score, labels=labels, flat=flat))
+        return next(self.predict([Document(text)], options, **keywords))
 
     def predict(
         self,
         documents: Iterable[Document | str],
+        options: PredictOptions | None = None,
         *,
-        batch_pieces: int = BATCH_PIECES,
-        min_score: float | None = None,
-        labels: Iterable[str] | None = None,
-        flat: bool = False,
         progress: bool = False,
+        **keywords: Unpack[PredictKeywords],
     ) -> Iterator[Document]:
         """The same documents in order with the entities that were found, as a stream.
 
@@ -176,25 +173,22 @@ class Recognizer:
 
         Args:
             documents: What to read, documents or texts; entities that they have are replaced.
-            batch_pieces: How much to encode at once; a GPU likes more.
-            min_score: Only entities surer than this; as tuned, unless given.
-            labels: Only entities with these labels; all, unless given. The others are found first
-                and then left out.
-            flat: No two entities overlap: of those that do, the surer one stays.
-            progress: Show on stderr how it goes.
+            options: Which entities to return, and how much to compute at once.
+            progress: Show progress on stderr.
+            **keywords: Single fields of `PredictOptions`: `min_score`, `labels`, `flat`,
+                `batch_pieces`; they replace those of `options`.
 
         Raises:
             UsageError: an argument cannot be used, or the model needs tags that nobody knows.
         """
-        if batch_pieces < 1:
-            raise UsageError(f"batch_pieces must be at least 1, not {batch_pieces}")
-        decoding, wanted = self.surer(min_score), self._wanted(labels)
-        if flat:
+        chosen = PredictOptions.of(options, **keywords)
+        decoding, wanted = self.surer(chosen.min_score), self._wanted(chosen.labels)
+        if chosen.flat:
             decoding = decoding.model_copy(update={"flat": True})
         found = (
             _with_entities(document, entities)
             for window in windows(documents_of(documents))
-            for document, entities in self._found(window, decoding, wanted, batch_pieces)
+            for document, entities in self._found(window, decoding, wanted, chosen.batch_pieces)
         )
         if not progress:
             return found
@@ -205,13 +199,10 @@ class Recognizer:
         """How to decode if entities must be so sure; None: as tuned."""
         if min_score is None:
             return self.decoding
-        if not 0 <= min_score <= 1:
-            raise UsageError(f"min_score must be between 0 and 1, not {min_score}")
-        return self.decoding.model_copy(update={"threshold": min_score})
+        score = PredictOptions.of(min_score=min_score).min_score
+        return self.decoding.model_copy(update={"threshold": score})
 
     def _wanted(self, labels: Iterable[str] | None) -> frozenset[str]:
-        if isinstance(labels, str):
-            raise UsageError(f"labels must be a list of labels, such as [{labels!r}]")
         wanted = self.labels if labels is None else tuple(labels)
         for label in wanted:
             if label not in self.labels:

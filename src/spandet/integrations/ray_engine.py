@@ -23,11 +23,12 @@ from urllib.request import url2pathname
 
 from pydantic import Field
 
-from spandet.config import Positive, Settings, Share, Weight
+from spandet.config import Positive, Weight
 from spandet.errors import FormatError, MissingExtraError, SpandetError, UsageError
 from spandet.formats.corpus import SHOWN_SKIPS
 from spandet.formats.locking import one_writer
 from spandet.formats.overwriting import refuse_overwriting
+from spandet.inference.options import EntityOptions, PredictOptions
 from spandet.integrations.model_files import packed, unpacked
 from spandet.integrations.parts import PartDone, make_part
 from spandet.text import Document
@@ -36,19 +37,11 @@ if TYPE_CHECKING:
     from spandet.integrations.shards import Shard
 
 
-class RayJob(Settings):
-    """How a corpus is worked through."""
+class RayJob(PredictOptions):
+    """How a corpus is predicted on a cluster."""
 
     to: Literal["jsonl", "parquet"] | None = None
     """Format of the parts; that of the input, unless given."""
-    min_score: Share | None = None
-    """Only entities surer than this, in place of the model's threshold."""
-    labels: tuple[str, ...] | None = None
-    """Only these."""
-    flat: bool = False
-    """No two entities overlap."""
-    batch_pieces: Positive = 768
-    """How much to encode at once."""
     skip_bad: bool = False
     """Pass over bad records and documents."""
     shard_bytes: Positive = Field(default=4 << 20)
@@ -141,7 +134,7 @@ def _run_alone(
     from spandet.integrations import shards  # noqa: PLC0415 (pyarrow, which comes with ray)
 
     recognizer = Recognizer.from_pretrained(model, overrides)
-    list(recognizer.predict([], min_score=job.min_score, labels=job.labels))  # says what is wrong
+    recognizer.predict([], job)  # raises an error if the model does not know a label
     pieces = shards.plan(inputs, shard_bytes=job.shard_bytes)
     kind = job.to or _common_kind(pieces)
     files = packed(recognizer)
@@ -190,14 +183,7 @@ class _Worker:
         return make_part(shard, self._found, folder, name, skip_bad=work.job.skip_bad)
 
     def _found(self, documents: Iterable[Document]) -> Iterator[Document]:
-        job = self._work.job
-        return self._recognizer.predict(
-            documents,
-            batch_pieces=job.batch_pieces,
-            min_score=job.min_score,
-            labels=job.labels,
-            flat=job.flat,
-        )
+        return self._recognizer.predict(documents, self._work.job)
 
 
 def _run(
@@ -257,7 +243,7 @@ def _manifest(files: Mapping[str, bytes], shards: Sequence[Shard], work: _Work) 
     model = hashlib.sha256()
     for name, data in files.items():
         model.update(f"{name}\0{len(data)}\0".encode() + data)
-    settings = work.job.model_dump(include={"min_score", "labels", "flat"}, mode="json")
+    settings = work.job.model_dump(include=set(EntityOptions.model_fields), mode="json")
     return {
         "model": model.hexdigest(),
         "to": work.kind,

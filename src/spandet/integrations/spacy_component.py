@@ -13,12 +13,13 @@ everywhere else. Where one begins or ends inside a token of spaCy's, its span ha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import srsly
 from spacy.language import Language
@@ -26,8 +27,8 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.util import minibatch
 
-from spandet.config import Positive, Settings, Share
 from spandet.formats.docbin import sentences_of
+from spandet.inference.options import PredictOptions
 from spandet.integrations.model_files import packed, unpacked
 from spandet.text import CharSpan, Document, Entity, Sentence
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _OURS = "spandet"
 
 
-class ComponentSettings(Settings):
+class ComponentSettings(PredictOptions):
     """What a pipeline's config may say of the component."""
 
     model: str
@@ -48,14 +49,6 @@ class ComponentSettings(Settings):
     """Write `doc.ents` too, where no two entities may overlap."""
     prefer: Literal["longest", "best"] = "longest"
     """Which of two overlapping entities goes into `doc.ents`: the longer or the surer one."""
-    min_score: Share | None = None
-    """Only entities surer than this, in place of the model's threshold."""
-    labels: tuple[str, ...] | None = None
-    """Only these; all, unless given."""
-    flat: bool = False
-    """No two entities overlap: of those that do, the surer one stays."""
-    batch_pieces: Positive = 768
-    """How much to encode at once; a GPU likes more."""
     device: str | None = None
     """Where to compute."""
     use_doc_tokens: bool = False
@@ -70,35 +63,20 @@ _DEFAULTS = {
 }
 
 
-@Language.factory(_OURS, default_config=_DEFAULTS, assigns=["doc.spans"])
-def make_component(  # noqa: PLR0913, PLR0917 (spaCy takes the names of settings from here)
-    nlp: Language,  # noqa: ARG001
-    name: str,
-    model: str,
-    spans_key: str,
-    ents: bool,
-    prefer: str,
-    min_score: float | None,
-    labels: list[str] | None,
-    flat: bool,
-    batch_pieces: int,
-    device: str | None,
-    use_doc_tokens: bool,
-) -> SpandetComponent:
-    """What `nlp.add_pipe("spandet")` calls."""
-    values = {
-        "model": model,
-        "spans_key": spans_key,
-        "ents": ents,
-        "prefer": prefer,
-        "min_score": min_score,
-        "labels": labels,
-        "flat": flat,
-        "batch_pieces": batch_pieces,
-        "device": device,
-        "use_doc_tokens": use_doc_tokens,
-    }
-    return SpandetComponent(name, ComponentSettings.build(values, where=f"components.{name}"))
+def make_component(nlp: Language, name: str, **settings: Any) -> SpandetComponent:  # noqa: ARG001
+    """Make the component: `nlp.add_pipe("spandet")` calls this."""
+    return SpandetComponent(name, ComponentSettings.build(settings, where=f"components.{name}"))
+
+
+def _register() -> None:
+    # spaCy reads the names of the settings from the signature.
+    first = list(inspect.signature(make_component).parameters.values())[:2]
+    settings = [
+        inspect.Parameter(setting, inspect.Parameter.KEYWORD_ONLY)
+        for setting in ComponentSettings.model_fields
+    ]
+    vars(make_component)["__signature__"] = inspect.Signature([*first, *settings])
+    Language.factory(_OURS, default_config=_DEFAULTS, assigns=["doc.spans"], func=make_component)
 
 
 class SpandetComponent(Pipe):
@@ -177,13 +155,7 @@ class SpandetComponent(Pipe):
         return self
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
-        found = self.recognizer.predict(
-            [self._document(doc) for doc in docs],
-            batch_pieces=self.settings.batch_pieces,
-            min_score=self.settings.min_score,
-            labels=self.settings.labels,
-            flat=self.settings.flat,
-        )
+        found = self.recognizer.predict([self._document(doc) for doc in docs], self.settings)
         for doc, document in zip(docs, found, strict=True):
             self._write(document, doc)
 
@@ -248,4 +220,5 @@ def _sentences(doc: Doc) -> Iterator[Sentence]:
             yield Sentence(words[first:end], starts[first:end], tags[first:end])
 
 
+_register()
 Doc.set_extension(_OURS, default={}, force=True)

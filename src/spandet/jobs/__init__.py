@@ -1,7 +1,7 @@
 """A prediction job: many inputs, one output, and a spool that survives interruptions."""
 
 from spandet.jobs.inputs import Inputs
-from spandet.jobs.predict import Choices, Job, is_stream
+from spandet.jobs.predict import Job, JobOptions, is_stream
 from spandet.jobs.spool import Spool
 
-__all__ = ["Choices", "Inputs", "Job", "Spool", "is_stream"]
+__all__ = ["Inputs", "Job", "JobOptions", "Spool", "is_stream"]

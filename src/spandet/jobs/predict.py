@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
@@ -20,7 +20,7 @@ from spandet.formats.overwriting import SPOOL_SUFFIX, refuse_overwriting
 from spandet.formats.records import dump_json
 from spandet.formats.target import STDOUT, Target
 from spandet.inference.bad_documents import Entry, Skipped, predicted_windows
-from spandet.inference.batching import BATCH_PIECES
+from spandet.inference.options import PredictOptions
 from spandet.jobs.inputs import Inputs
 from spandet.jobs.spool import Spool
 from spandet.rendering.progress import show_progress
@@ -33,18 +33,16 @@ if TYPE_CHECKING:
 _KEPT_SKIPS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What decides which entities come out, beside model and inputs."""
+class JobOptions(PredictOptions):
+    """Everything besides model and inputs that the output depends on.
 
-    min_score: float | None = None
-    labels: tuple[str, ...] | None = None
-    flat: bool = False
-    """No two entities overlap."""
-    batch_pieces: int = BATCH_PIECES
-    """Scores may differ in their last digits with it, as with the device."""
+    With `batch_pieces` and `device`, scores may differ in their last digits.
+    """
+
     device: str | None = None
+    """Where to compute."""
     overrides: tuple[str, ...] = ()
+    """Settings of the model that are changed."""
 
 
 def is_stream(output: str) -> bool:
@@ -60,7 +58,7 @@ class Job:
     inputs: Inputs
     output: str
     format: str | None
-    choices: Choices
+    options: JobOptions
     _problems: list[SpandetError] = field(default_factory=list, init=False, repr=False)
     _bad_documents: int = field(default=0, init=False, repr=False)
     _is_locked: bool = field(default=False, init=False, repr=False)
@@ -125,7 +123,7 @@ class Job:
             UsageError: says which option or format helps.
         """
         layers = FORMATS[self._format].layers
-        if layers is None or flat or self.choices.flat:
+        if layers is None or flat or self.options.flat:
             return
         held = "one entity" if layers == 1 else f"{layers} entities"
         raise UsageError(
@@ -245,13 +243,7 @@ class Job:
     def _predicted(
         self, recognizer: Recognizer, documents: Iterable[Document]
     ) -> Iterator[Document]:
-        return recognizer.predict(
-            documents,
-            batch_pieces=self.choices.batch_pieces,
-            min_score=self.choices.min_score,
-            labels=self.choices.labels,
-            flat=self.choices.flat,
-        )
+        return recognizer.predict(documents, self.options)
 
     def _header(self, fingerprint: str) -> dict[str, Any]:
         try:
@@ -263,7 +255,7 @@ class Job:
             "model": fingerprint,
             "inputs": self.inputs.names,
             "digests": self.inputs.digests(),
-            **asdict(self.choices),
+            **self.options.model_dump(mode="json"),
         }
 
 

@@ -162,8 +162,7 @@ def _guarded_routes(*, with_token: bool) -> APIRouter:
         texts, state = wanted.all_texts, request.app.state
         _check_labels(wanted.labels, state.recognizer.labels)
         _check_texts(texts, most=state.settings.max_texts, longest=state.settings.max_text_chars)
-        labels = None if wanted.labels is None else tuple(sorted(set(wanted.labels)))
-        work = Finding(wanted.min_score, labels, wanted.flat)
+        work = Finding(wanted.options)
         documents = await _unless_gone(request, state.batcher.run(work, texts))
         return AsciiJSON({"documents": documents})
 

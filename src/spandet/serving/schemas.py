@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from annotated_types import Interval
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
+
+from spandet.config import Share
+from spandet.inference.options import EntityOptions, PredictOptions
 
 
 def _text(value: object) -> str:
@@ -34,25 +37,18 @@ def _texts(value: object) -> list[str]:
     return value
 
 
-def _labels(value: object) -> list[str]:
-    if value == []:
-        raise ValueError("at least one label is expected")
-    return _texts(value)
-
-
-def _there(value: object) -> object:
-    if value is None:
-        raise ValueError("leave it out rather than sending null")
-    return value
-
-
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
-Score = Annotated[float, Interval(ge=0, le=1)]
-MinScore = Annotated[
-    Score | None,
-    BeforeValidator(_there),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
-]
+
+
+def _without_null(schema: dict[str, Any]) -> None:
+    """Values are left out rather than null, and lists of options rather than empty."""
+    for name, own in schema["properties"].items():
+        kinds = [kind for kind in own.pop("anyOf", ()) if kind.get("type") != "null"]
+        own.update(*kinds)
+        if own.get("default", ...) is None:
+            del own["default"]
+        if own["type"] == "array" and name in EntityOptions.model_fields:
+            own["minItems"] = 1
 
 
 class _Message(BaseModel):
@@ -60,38 +56,41 @@ class _Message(BaseModel):
         strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_given(cls, value: object, info: ValidationInfo) -> object:
+        if value is None:
+            raise ValueError("leave it out rather than sending null")
+        if value == [] and info.field_name in EntityOptions.model_fields:
+            raise ValueError("leave it out rather than sending an empty list")
+        return value
 
-class EntitiesRequest(_Message):
+
+def _entities_contract(schema: dict[str, Any]) -> None:
+    _without_null(schema)
+    schema["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
+    schema["examples"] = [
+        {"text": "IL-2 gene expression requires NF-kappa B."},
+        {"texts": ["IL-2 gene", "no entity here"], "min_score": 0.7},
+    ]
+
+
+class EntitiesRequest(_Message, EntityOptions):
     """One text or many."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": ["text"]}, {"required": ["texts"]}],
-            "examples": [
-                {"text": "IL-2 gene expression requires NF-kappa B."},
-                {"texts": ["IL-2 gene", "no entity here"], "min_score": 0.7},
-            ],
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=_entities_contract)
 
-    text: Annotated[str | None, PlainValidator(_text), WithJsonSchema({"type": "string"})] = None
+    text: Text | None = None
     """One text. Any characters, NUL and escaped lone surrogates included."""
-    texts: Annotated[
-        list[str] | None,
-        PlainValidator(_texts),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
-    ] = None
+    texts: (
+        Annotated[
+            list[str],
+            PlainValidator(_texts),
+            WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+        ]
+        | None
+    ) = None
     """Many texts, instead of one."""
-    min_score: MinScore = None
-    """Only entities surer than this, in place of the model's tuned threshold."""
-    labels: Annotated[
-        list[str] | None,
-        PlainValidator(_labels),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1}),
-    ] = None
-    """Only entities with these labels."""
-    flat: bool = False
-    """No two entities overlap: of those that do, the surer one stays."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> EntitiesRequest:
@@ -104,17 +103,25 @@ class EntitiesRequest(_Message):
         """The texts, however they were sent."""
         return [self.text] if self.text is not None else list(self.texts or ())
 
+    @property
+    def options(self) -> PredictOptions:
+        """The options of the prediction; those about computing are the service's."""
+        return PredictOptions(**self.model_dump(include=set(EntityOptions.model_fields)))
+
+
+def _trace_contract(schema: dict[str, Any]) -> None:
+    _without_null(schema)
+    schema["examples"] = [{"text": "IL-2 gene expression requires NF-kappa B."}]
+
 
 class TraceRequest(_Message):
     """A text whose entities are to be explained."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"text": "IL-2 gene expression requires NF-kappa B."}]}
-    )
+    model_config = ConfigDict(json_schema_extra=_trace_contract)
 
     text: Text
-    min_score: MinScore = None
-    """Only entities surer than this, in place of the model's tuned threshold."""
+    min_score: Share | None = None
+    """Only entities with a score above this (0 to 1), in place of the model's tuned threshold."""
 
 
 class EntityOut(BaseModel):

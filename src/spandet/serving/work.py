@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from spandet.encoding.examples import passages
+from spandet.inference.options import PredictOptions
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.tracing import TracedDocument, TracedSentence, trace
 from spandet.text import CharSpan, Document, Entity, Sentence
@@ -42,16 +43,11 @@ class Work(Protocol):
 class Finding:
     """Find entities."""
 
-    min_score: float | None = None
-    labels: tuple[str, ...] | None = None
-    flat: bool = False
+    options: PredictOptions
 
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[Document]:
         """The documents with what was found."""
-        found = recognizer.predict(
-            documents, min_score=self.min_score, labels=self.labels, flat=self.flat
-        )
-        return list(found)
+        return list(recognizer.predict(documents, self.options))
 
     def join(self, text: str, done: Sequence[tuple[Part, Document]]) -> dict[str, Any]:
         """Entities by their place in the text."""

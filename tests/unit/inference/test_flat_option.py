@@ -16,6 +16,7 @@ from spandet.errors import UsageError
 from spandet.formats import FORMATS
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.model_names import find_model, is_flat
+from spandet.inference.options import PredictOptions
 from spandet.inference.recognizer import Recognizer
 from spandet.integrations.ray_engine import RayJob, _Work, _Worker
 from spandet.integrations.spacy_component import SpandetComponent
@@ -32,8 +33,8 @@ class Listening:
     def __init__(self) -> None:
         self.decoding, self.asked = DecodingSettings(), list[Any]()
 
-    def predict(self, documents: Iterable[Document], **options: Any) -> Iterator[Document]:
-        self.asked.append(options["flat"])
+    def predict(self, documents: Iterable[Document], options: PredictOptions) -> Iterator[Document]:
+        self.asked.append(options.flat)
         return iter(documents)
 
 
@@ -54,7 +55,7 @@ def test_every_way_leads_to_the_recognizer(
     assert done.exit_code == 0, done.output
 
     asked = EntitiesRequest.model_validate({"text": "a", "flat": flat})
-    Finding(flat=asked.flat).run(recognizer, [Document("a")])
+    Finding(asked.options).run(recognizer, [Document("a")])
 
     nlp = spacy.blank("en")
     nlp.add_pipe("spandet", config={"model": "nowhere", "flat": flat})

@@ -57,7 +57,7 @@ class Finds(Recognizer):
         self.found = entities
         self.asked: list[Document] = []
 
-    def predict(self, documents: Any, **options: Any) -> Any:
+    def predict(self, documents: Any, *options: Any, **keywords: Any) -> Any:
         for document in documents:
             if "poison" in document.text:
                 raise ValueError("poison")

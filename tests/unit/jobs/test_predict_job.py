@@ -9,7 +9,7 @@ import pytest
 
 from spandet import write
 from spandet.errors import FormatError, SpandetError, UsageError
-from spandet.jobs import Choices, Inputs, Job, Spool
+from spandet.jobs import Inputs, Job, JobOptions, Spool
 from spandet.text import Document
 from support.predicting_toys import Fake, fake, job, six_windows
 
@@ -98,7 +98,7 @@ def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
         Inputs.of([str(tmp_path / "bad.jsonl")], "jsonl"),
         str(tmp_path / "o.jsonl"),
         None,
-        Choices(),
+        JobOptions(),
     )
     with pytest.raises(FormatError):
         one.run(fake(), "f")
@@ -108,12 +108,12 @@ def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written_keeps_the_results(tmp_path: Path) -> None:
     write([Document("\ud800 b", id="a")], tmp_path / "in.jsonl")
     out = tmp_path / "out.conll"
-    one = Job(Inputs.of([str(tmp_path / "in.jsonl")]), str(out), None, Choices())
+    one = Job(Inputs.of([str(tmp_path / "in.jsonl")]), str(out), None, JobOptions())
     with pytest.raises(SpandetError, match="surrogate"):
         one.run(fake(), "f")
     assert one.spool_path.exists()
     again = fake()
-    Job(one.inputs, str(out), "jsonl", Choices()).run(again, "f", resume=True)
+    Job(one.inputs, str(out), "jsonl", JobOptions()).run(again, "f", resume=True)
     assert cast("Fake", again).calls == 0
     assert out.read_text().startswith('{"id": "a"')
 
@@ -139,7 +139,7 @@ def test_mistakes_come_before_the_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("text")
-    one = Job(Inputs.of(["in.txt"]), output, format_, Choices())
+    one = Job(Inputs.of(["in.txt"]), output, format_, JobOptions())
     with pytest.raises(UsageError, match=message):
         one.check(**{"resume": False, "overwrite": False, **options})
 
@@ -165,7 +165,7 @@ def test_an_input_is_not_replaced(inputs: list[str], tmp_path: Path) -> None:
         for options in ({"resume": True}, {"overwrite": True}, {}):
             with pytest.raises(UsageError, match=r"the output .* is the input .*a\.jsonl"):
                 job(inputs, Path(output)).check(**{"resume": False, "overwrite": False, **options})
-    folder = Job(Inputs.of([str(tmp_path)], "jsonl"), str(tmp_path / "o.jsonl"), None, Choices())
+    folder = Job(Inputs.of([str(tmp_path)], "jsonl"), str(tmp_path / "o.jsonl"), None, JobOptions())
     with pytest.raises(UsageError, match="is inside the input folder"):
         folder.check(resume=False, overwrite=False)
     assert Path(inputs[0]).read_bytes() == before

@@ -20,7 +20,7 @@ from spandet.errors import SpandetError, UsageError
 from spandet.formats.locking import one_writer
 from spandet.inference import batching
 from spandet.inference.recognizer import Recognizer
-from spandet.jobs import Choices, Inputs, Job
+from spandet.jobs import Inputs, Job, JobOptions
 from spandet.text import Document, Sentence
 from support.predicting_toys import Fake, fake, job, six_windows
 
@@ -144,7 +144,7 @@ def test_a_changed_folder_is_noticed(inputs: list[str], tmp_path: Path, place: s
     for name in inputs:
         shutil.move(name, folder)
     named = Inputs.of([str(folder)], "jsonl")
-    one = stopped(Job(named, str(tmp_path / "o.jsonl"), None, Choices()))
+    one = stopped(Job(named, str(tmp_path / "o.jsonl"), None, JobOptions()))
     (folder / ".hidden").write_text("of an editor")
     file = folder / ("a.jsonl" if place == "the part that is done" else "b.jsonl")
     before = file.read_bytes()
@@ -161,7 +161,7 @@ def test_a_text_beside_annotations_belongs_to_the_input(tmp_path: Path) -> None:
     annotations.write_text("")
     named = Inputs.of([str(annotations)], "brat")
     with pytest.raises(UsageError, match=r"a\.txt is the input"):
-        Job(named, str(text), "jsonl", Choices()).check(resume=False, overwrite=False)
+        Job(named, str(text), "jsonl", JobOptions()).check(resume=False, overwrite=False)
     before = named.digests()
     text.write_text("Tibburn.")
     assert Inputs.of([str(annotations)], "brat").digests() != before
@@ -194,9 +194,9 @@ def test_documents_on_standard_input_are_compared(
     """They have no checksum: each that is passed over must be what it was."""
     monkeypatch.setattr(batching, "_WINDOW_SENTENCES", 1)
     out = str(tmp_path / "out.jsonl")
-    stopped(Job(on_stdin(CORPUS, monkeypatch, tmp_path), out, None, Choices()))
+    stopped(Job(on_stdin(CORPUS, monkeypatch, tmp_path), out, None, JobOptions()))
     given = [CORPUS[0] if changed is None else changed, *CORPUS[1:]]
-    again = Job(on_stdin(given, monkeypatch, tmp_path), out, None, Choices())
+    again = Job(on_stdin(given, monkeypatch, tmp_path), out, None, JobOptions())
     if changed is None:
         again.run(fake(), "f", resume=True)
         assert len(Path(out).read_bytes().splitlines()) == 3
