@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from spandet.errors import FormatError, UsageError
 from spandet.formats.source import Parsed, Source
@@ -37,6 +38,9 @@ class Format:
     """Does a file that begins like this look like it? Asked only where suffixes leave a choice."""
     beside: tuple[str, ...] = ()
     """Suffixes of the texts that stand beside its files."""
+    document_per: Literal["file", "line"] | None = None
+    """What holds exactly one document: a file, or a line that is not empty. None: neither, so that
+    documents cannot be counted without parsing them."""
     layers: int | None = None
     """How many entities may share a word when it is written; None: any number."""
     variant_of: str | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spandet.errors import FormatError, UsageError
-from spandet.formats import Corpus, brat, doccano, jsonl, plain, prodigy, read
+from spandet.formats import Corpus, read
 from spandet.formats.corpus import files_of
 from spandet.formats.source import STDIN, Source
 from spandet.text import Document
@@ -18,8 +18,6 @@ from spandet.text import Document
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-_PER_FILE = (plain.read, brat.read)
-_PER_LINE = (jsonl.read, doccano.read, prodigy.read, plain.read_lines)
 _COUNTED_BYTES = 1 << 28
 """Larger files are not read just to count their lines."""
 
@@ -93,7 +91,7 @@ class Inputs:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from None
 
     def total(self) -> int | None:
-        """How many documents there are, bad ones included; None where counting is too dear."""
+        """Number of documents, bad ones included; None where counting takes too long."""
         total = 0
         for corpus in self.corpora:
             for part in files_of(corpus.source, corpus.format):
@@ -133,14 +131,13 @@ def _file_digest(path: Path) -> _Hash:
 
 
 def _count(part: Source, corpus: Corpus) -> int | None:
-    """The documents of one file: one, or one per line that is not empty."""
+    """Number of documents of one file; None where counting takes too long."""
     path = Path(part.path)
     if part.path == STDIN or not path.is_file():
         return None
-    reader = getattr(corpus.format.read, "func", None)  # `read` has bound its options
-    if reader in _PER_FILE:
+    if corpus.format.document_per == "file":
         return 1
-    is_counted = reader in _PER_LINE and path.suffix != ".gz"
+    is_counted = corpus.format.document_per == "line" and path.suffix != ".gz"
     if not is_counted or path.stat().st_size > _COUNTED_BYTES:
         return None
     with path.open("rb") as stream:

@@ -9,6 +9,7 @@ import pytest
 
 from spandet import write
 from spandet.errors import FormatError, SpandetError, UsageError
+from spandet.formats import FORMATS
 from spandet.jobs import Inputs, Job, JobOptions, Spool
 from spandet.text import Document
 from support.predicting_toys import Fake, fake, job, six_windows
@@ -142,6 +143,17 @@ def test_mistakes_come_before_the_work(
     one = Job(Inputs.of(["in.txt"]), output, format_, JobOptions())
     with pytest.raises(UsageError, match=message):
         one.check(**{"resume": False, "overwrite": False, **options})
+
+
+COUNTED = [name for name, row in FORMATS.items() if row.document_per and row.write]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_formats_count_their_documents(name: str, tmp_path: Path) -> None:
+    documents = [Document(text, id=f"d{n}") for n, text in enumerate(["A. B.", "C\nD", "E"])]
+    write(documents, tmp_path / "out", name)
+    inputs = Inputs.of([str(tmp_path / "out")], name)
+    assert inputs.total() == len(list(inputs)) == len(documents)
 
 
 def test_documents_are_counted_where_that_is_cheap(tmp_path: Path) -> None:
