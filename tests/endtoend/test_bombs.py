@@ -1,6 +1,6 @@
-"""Small files that unpack to gigabytes: every reader says so, and none fills the memory.
+"""Decompression bombs: every reader reports an error and uses little memory.
 
-Each test makes a bomb of 1 GiB for a reader, and reads it in a process of its own.
+Each test makes a small file that decompresses to 1 GiB, and reads it in a separate process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pytest
 from spandet.formats import FORMATS
 
 GIB = 1 << 30
-MOST_KB = 600_000
+MAX_KB = 600_000
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
 )
 
-# Not ru_maxrss: a child starts with its parent's.
+# Not ru_maxrss, which a child process inherits from its parent.
 READ = """
 import sys
 from spandet.errors import FormatError
@@ -40,7 +40,7 @@ LONG = b"a" * (1 << 20)
 
 
 def endless(path: Path, begin: bytes, again: bytes) -> Path:
-    """A gzipped file of 1 GiB: one part of it is compressed, and then repeated."""
+    """A gzipped file of 1 GiB: a block is compressed once, then repeated."""
     with path.open("wb") as out:
         out.write(gzip.compress(begin, 1))
         block = gzip.compress(again * max(1, (1 << 24) // len(again)), 1)
@@ -50,10 +50,10 @@ def endless(path: Path, begin: bytes, again: bytes) -> Path:
 
 
 def packed(path: Path) -> Path:
-    """What a DocBin is: one block of zlib."""
-    squeeze = zlib.compressobj(1)
-    parts = [squeeze.compress(bytes(1 << 24)) for _ in range(GIB >> 24)]
-    path.write_bytes(b"".join([*parts, squeeze.flush()]))
+    """A zlib file of 1 GiB, the format of a DocBin."""
+    compressor = zlib.compressobj(1)
+    blocks = [compressor.compress(bytes(1 << 24)) for _ in range(GIB >> 24)]
+    path.write_bytes(b"".join([*blocks, compressor.flush()]))
     return path
 
 
@@ -62,7 +62,7 @@ def beside(path: Path, other: str, text: str) -> Path:
     return path
 
 
-# A variant shows another kind of bomb.
+# Variants of a format have other kinds of bombs.
 TAG = b'<article><bibliomisc>1</bibliomisc><title><sentence><cons sem="G#cell_type">a</cons>'
 BOMBS: dict[str, Callable[[Path], Path]] = {
     "jsonl": lambda at: endless(at / "a.jsonl.gz", b'{"text": "', LONG),
@@ -96,34 +96,34 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 
 
 def read_alone(setup: str, documents: str, path: Path) -> tuple[str, int]:
-    """What a reader says of a file, and the most memory in kB that it took."""
+    """The output of a reader for a file, and its peak memory in kB."""
     code = READ.format(setup=setup, documents=documents)
     run = [sys.executable, "-c", code, str(path)]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
-    said, most = done.stdout.splitlines()
-    return said, int(most)
+    output, peak_kb = done.stdout.splitlines()
+    return output, int(peak_kb)
 
 
 @pytest.mark.parametrize(
     "name", [name for name, row in FORMATS.items() if row.variant_of is None or name in BOMBS]
 )
-def test_a_bomb_is_an_error_and_fills_no_memory(name: str, tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_an_error_and_uses_little_memory(name: str, tmp_path: Path) -> None:
     if name == "docbin":
         pytest.importorskip("spacy")
     path = BOMBS[name](tmp_path)
     documents = f"read(sys.argv[1], {name!r})"
-    said, most = read_alone("from spandet.formats import read", documents, path)
-    assert said.startswith(str(path))
-    assert "MiB, which is too long to read" in said
-    assert most < MOST_KB
+    output, peak_kb = read_alone("from spandet.formats import read", documents, path)
+    assert output.startswith(str(path))
+    assert "MiB, which is too long to read" in output
+    assert peak_kb < MAX_KB
 
 
-def test_word_vectors_without_an_end(tmp_path: Path) -> None:
+def test_endless_word_vectors(tmp_path: Path) -> None:
     path = endless(tmp_path / "vectors.gz", b"2 3\nthe " + bytes(range(1, 13)), bytes(1 << 20))
     setup = "from spandet.encoding.vector_files import read_vectors"
-    said, most = read_alone(setup, "read_vectors(sys.argv[1], wanted=None).words", path)
-    assert said == f"{path}: vector 2 has a word of more than 1 MiB, which is too long to read"
-    assert most < MOST_KB
+    output, peak_kb = read_alone(setup, "read_vectors(sys.argv[1], wanted=None).words", path)
+    assert output == f"{path}: vector 2 has a word of more than 1 MiB, which is too long to read"
+    assert peak_kb < MAX_KB
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_word_vectors_without_an_end(tmp_path: Path) -> None:
     [(100, 1, ": group 0: a row of more than 64 MiB, which is too long to read"), (8, 256, "")],
 )
 def test_long_texts_in_parquet(megabytes: int, rows: int, expected: str, tmp_path: Path) -> None:
-    """A text that is too long, and 2 GiB of texts that are stored once."""
+    """One text that is too long; and 2 GiB of texts that the file stores once."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
     texts = pa.DictionaryArray.from_arrays([0] * rows, ["a" * (megabytes << 20)])
     parquet.write_table(pa.table({"text": texts}), path, store_schema=False)
     setup = "from spandet.integrations.parquet import read\nstream = open(sys.argv[1], 'rb')"
-    said, most = read_alone(setup, "read(stream, sys.argv[1], group=0)", path)
-    assert said == (f"{path}{expected}" if expected else "no error")
-    assert most < MOST_KB
+    output, peak_kb = read_alone(setup, "read(stream, sys.argv[1], group=0)", path)
+    assert output == (f"{path}{expected}" if expected else "no error")
+    assert peak_kb < MAX_KB

@@ -1,4 +1,4 @@
-"""The attacks of benchmarks/chaos.py, a few of each kind."""
+"""benchmarks/chaos.py with a few attacks of each kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 FEW = ("--kills", "4", "--train-kills", "2", "--damages", "5", "--documents", "3000", "--no-bio-en")
 
 
-def test_nothing_is_lost_and_nothing_wrong_is_accepted() -> None:
+def test_no_data_is_lost_and_no_damage_is_accepted() -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *FEW], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""`spandet serve` as people run it: real processes, sockets and signals."""
+"""`spandet serve` with real processes, sockets and signals."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ import pytest
 
 from spandet.inference.recognizer import Recognizer
 from support.service_process import Service, service
-from support.serving_toys import plain, sentences, sure_recognizer
+from support.serving_toys import entity_dicts, permissive_recognizer, sentences
 
 ENTITIES = "/v1/entities"
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "sure"
-    sure_recognizer().save_pretrained(folder)
+    folder = tmp_path_factory.mktemp("models") / "toy"
+    permissive_recognizer().save_pretrained(folder)
     return folder
 
 
@@ -43,24 +43,26 @@ def serve(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def answers_of(model: Path, texts: Sequence[str]) -> list[Any]:
+def expected_results(model: Path, texts: Sequence[str]) -> list[Any]:
     documents = Recognizer.from_pretrained(model).predict(texts)
-    return [{"documents": [{"entities": rounded(plain(document))}]} for document in documents]
+    return [
+        {"documents": [{"entities": rounded(entity_dicts(document))}]} for document in documents
+    ]
 
 
 def rounded(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Scores depend on the shape of a batch, in their last digits."""
+    """Round scores, whose last digits depend on the shape of a batch."""
     return [{**entity, "score": round(entity["score"], 4)} for entity in entities]
 
 
-def asked(client: httpx.Client, text: str) -> Any:
-    answer = client.post(ENTITIES, json={"text": text})
-    answer.raise_for_status()
-    (document,) = answer.json()["documents"]
+def entities_of(client: httpx.Client, text: str) -> Any:
+    response = client.post(ENTITIES, json={"text": text})
+    response.raise_for_status()
+    (document,) = response.json()["documents"]
     return {"documents": [{"entities": rounded(document["entities"])}]}
 
 
-def side_by_side(work: Callable[[int], None], count: int) -> list[threading.Thread]:
+def in_threads(work: Callable[[int], None], count: int) -> list[threading.Thread]:
     threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
@@ -73,37 +75,37 @@ def join(threads: Sequence[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
-def test_clients_get_their_own_answers(running: Service, model: Path) -> None:
+def test_concurrent_clients_get_their_own_results(running: Service, model: Path) -> None:
     texts = sentences(48)
-    expected = answers_of(model, texts)
+    expected = expected_results(model, texts)
     got: dict[int, Any] = {}
 
     def work(number: int) -> None:
         with httpx.Client(base_url=running.address, timeout=60) as client:
             for place in range(number, len(texts), 16):
-                got[place] = asked(client, texts[place])
+                got[place] = entities_of(client, texts[place])
 
-    join(side_by_side(work, 16))
+    join(in_threads(work, 16))
     assert [got[place] for place in range(len(texts))] == expected
 
 
-def test_huge_and_endless_bodies_leave_no_trace_in_memory(running: Service) -> None:
+def test_huge_and_endless_bodies_do_not_increase_memory(running: Service) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(40):
             yield b"[" * 2**20
 
     with httpx.Client(base_url=running.address, timeout=60) as client:
         headers = {"Content-Type": "application/json"}
-        asked(client, "Warm.")
+        entities_of(client, "Warm.")
         before = running.memory()
         for body in (endless(), b"[" * 2**25, b'{"texts": [' + b"[]," * 2**20 + b"[]]}"):
-            answer = client.post(ENTITIES, content=body, headers=headers)
-            assert answer.status_code in {413, 422}
-        asked(client, "Still there.")
+            response = client.post(ENTITIES, content=body, headers=headers)
+            assert response.status_code in {413, 422}
+        entities_of(client, "Still there.")
         assert running.memory() - before < 150 * 2**20
 
 
-def test_who_hangs_up_is_not_worked_for(running: Service) -> None:
+def test_work_for_a_disconnected_client_is_dropped(running: Service) -> None:
     def counted(client: httpx.Client) -> float:
         lines = client.get("/metrics").text.splitlines()
         return float(next(x for x in lines if x.startswith("spandet_characters_total")).split()[1])
@@ -125,7 +127,7 @@ def test_who_hangs_up_is_not_worked_for(running: Service) -> None:
         assert counted(client) - before < len(body) / 2
 
 
-def test_a_thousand_idle_sockets_do_not_make_it_look_ill(running: Service) -> None:
+def test_health_checks_work_with_a_thousand_idle_connections(running: Service) -> None:
     with ExitStack() as stack:
         for number in range(1000):
             idle = stack.enter_context(socket.create_connection(("127.0.0.1", running.port)))
@@ -134,29 +136,29 @@ def test_a_thousand_idle_sockets_do_not_make_it_look_ill(running: Service) -> No
         began = time.monotonic()
         assert httpx.get(f"{running.address}healthz").status_code == 200
         with httpx.Client(base_url=running.address, timeout=60) as client:
-            asked(client, "Still there.")
+            entities_of(client, "Still there.")
         assert time.monotonic() - began < 5  # a busy machine; milliseconds on an idle one
     evil = {"Host": "evil.example"}
     assert httpx.get(f"{running.address}v1/model", headers=evil).status_code == 421
 
 
-def test_told_to_stop_it_answers_what_it_has_accepted(model: Path) -> None:
+def test_after_sigterm_accepted_requests_are_finished(model: Path) -> None:
     texts = sentences(64)
-    expected = dict(zip(texts, answers_of(model, texts), strict=True))
+    expected = dict(zip(texts, expected_results(model, texts), strict=True))
     answered: list[str] = []
     lost: list[str] = []
     refused: list[str] = []
     with service(model) as one:
         stopping = threading.Event()
 
-        def goes_well(client: httpx.Client, text: str) -> bool:
+        def is_correct(client: httpx.Client, text: str) -> bool:
             try:
-                right: bool = asked(client, text) == expected[text]
+                right: bool = entities_of(client, text) == expected[text]
             except httpx.HTTPStatusError as error:
                 (refused if error.response.status_code == 503 else lost).append(text)
                 return False
             except httpx.TransportError:
-                # Once told to stop it takes no more connections, and closes those without work.
+                # After SIGTERM it accepts no more connections, and closes idle ones.
                 (refused if stopping.is_set() else lost).append(text)
                 return False
             (answered if right else lost).append(text)
@@ -165,21 +167,21 @@ def test_told_to_stop_it_answers_what_it_has_accepted(model: Path) -> None:
         def work(number: int) -> None:
             with httpx.Client(base_url=one.address, timeout=60) as client:
                 for text in texts[number % 8 :: 8] * 50:
-                    if not goes_well(client, text):
+                    if not is_correct(client, text):
                         return
 
-        threads = side_by_side(work, 8)
+        threads = in_threads(work, 8)
         while len(answered) < 20:
             time.sleep(0.01)
         stopping.set()
-        assert one.stop() == 0, one.said()
+        assert one.stop() == 0, one.log_text()
         join(threads)
-        assert "Traceback" not in one.said()
+        assert "Traceback" not in one.log_text()
     assert answered
     assert not lost
 
 
-def test_a_request_under_way_is_answered_after_sigterm(model: Path) -> None:
+def test_after_sigterm_a_long_request_is_finished(model: Path) -> None:
     text = " ".join(sentences(300))
     with service(model) as one, httpx.Client(base_url=one.address, timeout=60) as client:
         got: list[int] = []
@@ -188,7 +190,7 @@ def test_a_request_under_way_is_answered_after_sigterm(model: Path) -> None:
         def work(_: int) -> None:
             got.append(client.post(ENTITIES, json={"texts": [text] * 3}).status_code)
 
-        threads = side_by_side(work, 1)
+        threads = in_threads(work, 1)
         with other:
             while "spandet_queue_texts 3.0" not in other.get("/metrics").text:
                 time.sleep(0.01)
@@ -197,20 +199,20 @@ def test_a_request_under_way_is_answered_after_sigterm(model: Path) -> None:
         assert got == [200]
 
 
-def test_killed_and_started_again_it_loses_nothing_for_who_retries(model: Path) -> None:
+def test_clients_that_retry_lose_nothing_over_a_restart(model: Path) -> None:
     texts = sentences(64)
-    expected = answers_of(model, texts)
+    expected = expected_results(model, texts)
     got: dict[int, Any] = {}
     retried = []
 
-    def patient(client: httpx.Client, text: str) -> Any:
+    def with_retries(client: httpx.Client, text: str) -> Any:
         for _ in range(600):
             try:
-                return asked(client, text)
+                return entities_of(client, text)
             except httpx.HTTPError:
                 retried.append(text)
                 time.sleep(0.1)
-        raise AssertionError("given up")
+        raise AssertionError("no response after 600 attempts")
 
     with service(model) as first:
         port, address = first.port, first.address
@@ -218,9 +220,9 @@ def test_killed_and_started_again_it_loses_nothing_for_who_retries(model: Path) 
         def work(number: int) -> None:
             with httpx.Client(base_url=address, timeout=60) as client:
                 for place in range(number, len(texts), 8):
-                    got[place] = patient(client, texts[place])
+                    got[place] = with_retries(client, texts[place])
 
-        threads = side_by_side(work, 8)
+        threads = in_threads(work, 8)
         while len(got) < 8:
             time.sleep(0.002)
         first.kill()
@@ -237,28 +239,28 @@ def test_a_token_from_a_file_or_the_environment(model: Path, tmp_path: Path) -> 
     with service(model, "--token-file", secret, "--log-requests", "--log-json") as one:
         with httpx.Client(base_url=one.address, timeout=60) as client:
             assert client.get("/v1/model").status_code == 401
-            assert client.get("/v1/model", headers=bearer).json()["name"] == "sure"
+            assert client.get("/v1/model", headers=bearer).json()["name"] == "toy"
             client.get("/healthz", headers={"X-Request-ID": "probe-7"}).raise_for_status()
         assert one.stop() == 0
-        start, *requests, stopping, stop = map(json.loads, one.said().splitlines())
+        start, *requests, stopping, stop = map(json.loads, one.log_text().splitlines())
         assert [line["status"] for line in requests] == [401, 200, 200]
         assert {line["client"] for line in requests} == {"127.0.0.1"}
         assert requests[-1]["request_id"] == "probe-7"
-        process = {"model": "sure", "address": one.address, "pid": one.process.pid}
+        process = {"model": "toy", "address": one.address, "pid": one.process.pid}
         assert start.items() >= {**process, "threads": 1}.items()
         assert stopping.items() >= {**process, "signal": "SIGTERM"}.items()
         assert stop.items() >= {**process, "requests": 3}.items()
-        assert "s3cret" not in one.said()
-    with service(model, token="other") as one:  # noqa: S106 (nobody's)
+        assert "s3cret" not in one.log_text()
+    with service(model, token="other") as one:  # noqa: S106 (not a secret)
         assert httpx.get(f"{one.address}v1/model", headers=bearer).status_code == 401
 
 
-def test_it_is_quiet_and_warns_where_it_must(model: Path) -> None:
+def test_log_lines_of_a_run_and_warning_without_a_token(model: Path) -> None:
     with service(model) as one:
         httpx.get(f"{one.address}healthz")
         assert one.stop() == 0
-        where = rf"sure at {one.address}, pid {one.process.pid}"
-        lines = one.said().splitlines()
+        where = rf"toy at {one.address}, pid {one.process.pid}"
+        lines = one.log_text().splitlines()
         assert len(lines) == 3
         for line, words in zip(
             lines,
@@ -270,15 +272,15 @@ def test_it_is_quiet_and_warns_where_it_must(model: Path) -> None:
             strict=True,
         ):
             assert re.search(rf"{words}$", line), line
-    with service(model, "--host", "0.0.0.0") as one:  # noqa: S104 (that is the point)
-        anybody = {"Host": "spandet.default.svc"}
-        assert httpx.get(f"http://127.0.0.1:{one.port}/v1/model", headers=anybody).is_success
-        assert "no token is set" in one.said()
+    with service(model, "--host", "0.0.0.0") as one:  # noqa: S104 (the warning is tested)
+        any_host = {"Host": "spandet.default.svc"}
+        assert httpx.get(f"http://127.0.0.1:{one.port}/v1/model", headers=any_host).is_success
+        assert "no token is set" in one.log_text()
         one.process.send_signal(signal.SIGINT)
         assert one.process.wait(60) == 0
 
 
-def test_mistakes_are_one_line(model: Path, tmp_path: Path) -> None:
+def test_user_mistakes_are_one_line_on_stderr(model: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_text(" \n")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from spandet.serving import create_app
 from support.page_visits import Visit, entity, serving
-from support.serving_toys import sure_recognizer
+from support.serving_toys import permissive_recognizer
 
 Visits = Callable[..., Visit]
 
@@ -270,7 +270,7 @@ def test_a_file_that_is_no_text_is_refused(visits: Visits, tmp_path: Path) -> No
 
 
 def test_a_token_is_asked_for_and_kept_in_memory_only(browser: Browser) -> None:
-    with serving(create_app(sure_recognizer(), token="open sesame")) as address:  # noqa: S106
+    with serving(create_app(permissive_recognizer(), token="open sesame")) as address:  # noqa: S106
         visit = Visit(browser, address)
         visit.open()
         field = visit.page.get_by_label("access token")

@@ -1,4 +1,4 @@
-"""`spandet serve` as a process of its own, for tests over real sockets."""
+"""`spandet serve` in a separate process, for tests over real sockets."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Service:
     log: IO[str]
 
     def stop(self, *, seconds: float = 60) -> int:
-        """Ask it to stop, and wait for it."""
+        """Send SIGTERM and wait for the end of the process."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """No time for anything."""
+        """Send SIGKILL."""
         self.process.kill()
         self.process.wait(60)
 
     def memory(self) -> int:
-        """Bytes that it holds; where the system does not say, a test that asks is skipped."""
+        """Resident memory in bytes; without /proc the test is skipped."""
         status = Path(f"/proc/{self.process.pid}/status")
         if not status.exists():
             pytest.skip("needs /proc to see a process's memory")
@@ -45,15 +45,15 @@ class Service:
         assert found is not None
         return 1024 * int(found.group(1))
 
-    def said(self) -> str:
-        """Its log so far."""
+    def log_text(self) -> str:
+        """The log so far."""
         self.log.seek(0)
         return self.log.read()
 
 
 @contextmanager
 def service(model: Path, *options: object, token: str | None = None) -> Iterator[Service]:
-    """Start a service and wait until it listens; it is gone afterwards."""
+    """Start a service and wait until it listens; it is killed afterwards."""
     command = [sys.executable, "-m", "spandet", "serve", str(model), *map(str, options)]
     if "--port" not in options:
         command += ["--port", "0"]
@@ -72,7 +72,7 @@ def service(model: Path, *options: object, token: str | None = None) -> Iterator
             if found is None:
                 process.wait(60)
                 log.seek(0)
-                raise AssertionError(f"it did not start: {line}{log.read()}")
+                raise AssertionError(f"the service did not start: {line}{log.read()}")
             yield Service(found.group(), int(found.group(1)), process, log)
         finally:
             process.kill()

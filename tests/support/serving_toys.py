@@ -1,4 +1,4 @@
-"""A service to test: a recognizer that is sure of something everywhere, and clients for it."""
+"""Services for tests: an untrained recognizer that finds entities everywhere, and clients."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _SETTINGS = {
 
 
 @lru_cache
-def sure_recognizer() -> Recognizer:
-    """Not trained, but it finds something in every sentence."""
+def permissive_recognizer() -> Recognizer:
+    """An untrained recognizer with a low threshold: it finds entities in every sentence."""
     torch.manual_seed(1)
     made = Recognizer.build(ModelSettings.resolve(_SETTINGS), generate(30, seed=2))
     with torch.no_grad():
@@ -41,11 +41,11 @@ def sure_recognizer() -> Recognizer:
     return made
 
 
-class Watched(Recognizer):
-    """A recognizer that notes what it is asked, can be held up, and fails on some texts."""
+class RecordingRecognizer(Recognizer):
+    """A recognizer that records its batches, can be blocked, and fails on texts with "poison"."""
 
     def __init__(self) -> None:
-        self.__dict__.update(sure_recognizer().__dict__)
+        self.__dict__.update(permissive_recognizer().__dict__)
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self.free = threading.Event()
@@ -54,18 +54,18 @@ class Watched(Recognizer):
         self.poison = "poison"
 
     def predict(self, documents: Iterable[Any], *options: Any, **more: Any) -> Iterator[Document]:
-        asked = list(documents)
-        self.batches.append([document.text for document in asked])
+        batch = list(documents)
+        self.batches.append([document.text for document in batch])
         self.threads.add(threading.current_thread().name)
         self.busy.set()
         assert self.free.wait(30)
-        if any(self.poison in document.text for document in asked):
-            raise RuntimeError("the poison works")
-        return super().predict(asked, *options, **more)
+        if any(self.poison in document.text for document in batch):
+            raise RuntimeError("poisoned text")
+        return super().predict(batch, *options, **more)
 
     @property
     def seen(self) -> list[str]:
-        """Every text that it was asked about."""
+        """All texts of all batches."""
         return [text for batch in self.batches for text in batch]
 
 
@@ -79,8 +79,8 @@ def sentences(count: int, *, seed: int = 3) -> list[str]:
     return list(found)[:count]
 
 
-def plain(document: Document) -> list[dict[str, Any]]:
-    """What the service should say of a document."""
+def entity_dicts(document: Document) -> list[dict[str, Any]]:
+    """The entities of a document as the service returns them."""
     result = []
     for entity in document.entities:
         span = entity.span
@@ -91,7 +91,7 @@ def plain(document: Document) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def client_of(app: FastAPI, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client inside the process."""
+    """A client that calls the application without a socket."""
     transport = httpx.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
@@ -101,20 +101,20 @@ async def client_of(app: FastAPI, **options: Any) -> AsyncIterator[httpx.AsyncCl
 
 
 def with_client(
-    story: Callable[[httpx.AsyncClient], Coroutine[Any, Any, T]],
+    scenario: Callable[[httpx.AsyncClient], Coroutine[Any, Any, T]],
     recognizer: Recognizer | None = None,
     *,
     token: str | None = None,
     headers: dict[str, str] | None = None,
     **settings: Any,
 ) -> T:
-    """Run a story against a service with these settings."""
+    """Run a coroutine with a client of a service with these settings."""
 
     async def run() -> T:
         made = ServiceSettings(**settings)
-        app = create_app(recognizer or sure_recognizer(), made, token=token)
+        app = create_app(recognizer or permissive_recognizer(), made, token=token)
         async with client_of(app, headers=headers) as client:
-            return await story(client)
+            return await scenario(client)
 
     return asyncio.run(run())
 
@@ -123,8 +123,8 @@ def with_client(
 def served(
     recognizer: Recognizer | None = None, *, proxies: Sequence[str] = (), **settings: Any
 ) -> Iterator[int]:
-    """The port of a service with these settings on this machine, in a thread of this process."""
-    app = create_app(recognizer or sure_recognizer(), ServiceSettings(**settings))
+    """Run a service with these settings in a thread; yields its port."""
+    app = create_app(recognizer or permissive_recognizer(), ServiceSettings(**settings))
     server = uvicorn.Server(configuration(app, proxies=networks(proxies)))
     with listen("127.0.0.1", 0) as listener:
         port: int = listener.getsockname()[1]
@@ -141,14 +141,14 @@ def served(
 
 
 async def until(holds: Callable[[], bool], *, seconds: float = 20) -> None:
-    """Wait for something that other tasks or threads bring about."""
+    """Wait for a condition that other tasks or threads fulfil."""
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.005)
 
 
 def metric(exposition: str, name: str) -> float:
-    """The value of one sample."""
+    """The value of a metric without labels."""
     lines = [line for line in exposition.splitlines() if line.startswith(f"{name} ")]
     assert len(lines) == 1, (name, exposition)
     return float(lines[0].split()[-1])

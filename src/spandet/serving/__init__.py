@@ -1,6 +1,6 @@
-"""A model over HTTP: the service, its limits and its page.
+"""HTTP service for a model: API, limits and web page.
 
-`create_app` makes an ASGI application out of a recognizer; `spandet serve` runs it.
+`create_app` makes an ASGI application from a recognizer; `spandet serve` runs it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The service as an ASGI application.
 
-GET  /             the page
-POST /v1/entities  entities of one text or many
-POST /v1/trace     how the entities of a text came about
-GET  /v1/model     what is served, and its limits
-GET  /healthz      is it there?
-GET  /metrics      for Prometheus
-GET  /openapi.json the contract
+GET  /             the web page
+POST /v1/entities  entities of one or more texts
+POST /v1/trace     trajectory of each entity of a text, stage by stage
+GET  /v1/model     description of the model, and limits
+GET  /healthz      health check
+GET  /metrics      Prometheus metrics
+GET  /openapi.json OpenAPI schema
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spandet.inference.recognizer import Recognizer
-from spandet.serving.admission import Admission
-from spandet.serving.answers import AsciiJSON
 from spandet.serving.batching import Batcher
 from spandet.serving.description import Description
-from spandet.serving.errors import ClientGoneError, ServiceError, too_large, unusable
+from spandet.serving.errors import (
+    ClientDisconnectedError,
+    ServiceError,
+    too_large,
+    unprocessable,
+)
 from spandet.serving.hosts import AllowedHosts
 from spandet.serving.limits import GuardedRoute
-from spandet.serving.memory_release import Tidied
 from spandet.serving.metrics import CONTENT_TYPE, Metrics
+from spandet.serving.middleware import Admission, MemoryRelease, RequestLog
 from spandet.serving.page_files import page_routes
-from spandet.serving.request_log import Observed
+from spandet.serving.responses import AsciiJSON
 from spandet.serving.schemas import (
     EntitiesRequest,
     EntitiesResponse,
@@ -52,18 +55,18 @@ from spandet.serving.work import Finding, Tracing
 
 T = TypeVar("T")
 
-_GONE = 499
-"""What is counted where nobody waits for an answer any more; nobody ever sees it."""
+_DISCONNECTED = 499
+"""Status in log and metrics of requests whose client has disconnected; it is never sent."""
 _SHOWN_ERRORS = 10
 _PROBLEMS: dict[int, str] = {
     408: "The request did not arrive in time",
     413: "The request or a text in it is too long",
-    415: "Not sent as application/json",
-    422: "Not what the service understands; `errors` says where",
-    429: "Too much is waiting; try again after `Retry-After` seconds",
-    500: "The model failed on a text; the service's log says more under `id`",
+    415: "The content type is not application/json",
+    422: "The body is invalid; `errors` has the fields",
+    429: "The queue is full; try again after `Retry-After` seconds",
+    500: "The model failed on a text; the service's log has the traceback under `id`",
     503: "The service is stopping, or too many connections are open",
-    504: "No answer in time",
+    504: "The request exceeded its time limit",
 }
 
 
@@ -75,14 +78,14 @@ def create_app(
     token: str | None = None,
     hosts: AllowedHosts | None = None,
 ) -> FastAPI:
-    """A service for one model.
+    """Create the service of one model.
 
     Args:
-        recognizer: Who finds the entities.
-        settings: What is allowed.
-        description: What to tell about the model.
-        token: Who asks must send it as a bearer token; None: anybody may ask.
-        hosts: What a request's Host header may say; None: anything.
+        recognizer: The model.
+        settings: Limits and batching.
+        description: Name and scores of the model, for GET /v1/model.
+        token: Bearer token that clients must send; None: no token is needed.
+        hosts: Allowed values of the Host header; None: any.
     """
     settings = settings or ServiceSettings()
     metrics = Metrics()
@@ -98,7 +101,7 @@ def create_app(
         title="spandet",
         summary="Named entities, detected like objects.",
         version=version("spandet"),
-        docs_url=None,  # it would load scripts from elsewhere
+        docs_url=None,  # it would load scripts from another host
         redoc_url=None,
         lifespan=lifespan,
         exception_handlers={
@@ -117,18 +120,18 @@ def create_app(
     for router in (_open_routes(), _guarded_routes(with_token=token is not None), page_routes()):
         app.include_router(router)
         paths |= {route.path for route in router.routes if isinstance(route, APIRoute)}
-    app.add_middleware(Tidied)
+    app.add_middleware(MemoryRelease)
     app.add_middleware(Admission, hosts=hosts)
-    app.add_middleware(Observed, metrics=metrics, paths=paths)
+    app.add_middleware(RequestLog, metrics=metrics, paths=paths)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app
 
 
-def _openapi(app: FastAPI, plain: Any) -> dict[str, Any]:
-    """The contract, with this service's limits in it."""
-    known = app.openapi_schema is not None
-    schema: dict[str, Any] = plain()
-    if not known:
+def _openapi(app: FastAPI, generate: Any) -> dict[str, Any]:
+    """The OpenAPI schema with the limits of this service."""
+    cached = app.openapi_schema is not None
+    schema: dict[str, Any] = generate()
+    if not cached:
         limits = app.state.settings.model_dump()
         with_limits(schema, labels=app.state.recognizer.labels, limits=limits)
     return schema
@@ -139,7 +142,7 @@ def _open_routes() -> APIRouter:
 
     @router.get("/healthz", response_model=HealthResponse)
     async def healthz() -> Response:
-        """Is the service there? Needs no token."""
+        """Health check; needs no token."""
         return AsciiJSON({"status": "ok"})
 
     router.add_api_route("/healthz", healthz, methods=["HEAD"], include_in_schema=False)
@@ -151,40 +154,40 @@ def _guarded_routes(*, with_token: bool) -> APIRouter:
     dependencies = [Security(HTTPBearer(auto_error=False))] if with_token else []
     denied = {421: "The Host header names a host that is not allowed"}
     if with_token:
-        denied[401] = "A bearer token is needed"
+        denied[401] = "The bearer token is missing or wrong"
     router = APIRouter(
         route_class=GuardedRoute, dependencies=dependencies, responses=_documented(denied)
     )
 
     @router.post("/v1/entities", response_model=EntitiesResponse, responses=_documented(_PROBLEMS))
     async def entities(wanted: EntitiesRequest, request: Request) -> Response:
-        """Find the entities of one text or many; one document per text, in order."""
+        """Find the entities of one or more texts; one document per text, in order."""
         texts, state = wanted.all_texts, request.app.state
         _check_labels(wanted.labels, state.recognizer.labels)
         _check_texts(texts, most=state.settings.max_texts, longest=state.settings.max_text_chars)
         work = Finding(wanted.options)
-        documents = await _unless_gone(request, state.batcher.run(work, texts))
+        documents = await _until_disconnect(request, state.batcher.run(work, texts))
         return AsciiJSON({"documents": documents})
 
     @router.post("/v1/trace", response_model=TraceResponse, responses=_documented(_PROBLEMS))
     async def trace(wanted: TraceRequest, request: Request) -> Response:
-        """Show how the entities of a text came about, stage by stage."""
+        """Trace the entities of a text through the stages of the detector."""
         state = request.app.state
         _check_texts([wanted.text], most=1, longest=state.settings.max_trace_chars)
-        (traced,) = await _unless_gone(
+        (traced,) = await _until_disconnect(
             request, state.batcher.run(Tracing(wanted.min_score), [wanted.text])
         )
         return AsciiJSON(traced)
 
     @router.get("/v1/model", response_model=ModelResponse)
     async def model(request: Request) -> Response:
-        """What is served: labels, threshold, scores where they are known, limits."""
+        """Describe the model: labels, threshold, known scores, limits of the service."""
         state = request.app.state
         return AsciiJSON(state.description.to_json(state.recognizer, state.settings))
 
     @router.get("/metrics", response_class=Response)
     async def metrics(request: Request) -> Response:
-        """Counters for Prometheus."""
+        """Metrics for Prometheus."""
         return Response(request.app.state.metrics.exposition(), media_type=CONTENT_TYPE)
 
     return router
@@ -194,21 +197,21 @@ def _documented(problems: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Problem, "description": why} for code, why in problems.items()}
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result, unless the client leaves first: then the work is cancelled."""
+async def _until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which is cancelled if the client disconnects first."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_departure(request))
+    disconnecting = asyncio.ensure_future(_disconnect(request))
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, disconnecting}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientGoneError
+            raise ClientDisconnectedError
         return working.result()
     finally:
         working.cancel()
-        leaving.cancel()
+        disconnecting.cancel()
 
 
-async def _departure(request: Request) -> None:
+async def _disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -223,21 +226,22 @@ def _check_texts(texts: Sequence[str], *, most: int, longest: int) -> None:
             )
 
 
-def _check_labels(asked: Sequence[str] | None, known: Sequence[str]) -> None:
-    for label in asked or ():
+def _check_labels(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
+    for label in wanted or ():
         if label not in known:
-            what = f"the model has no label {label!a}; it knows {', '.join(known)}"
-            raise unusable(what, errors=[{"where": "labels", "what": what}])
+            what = f"the model has no label {label!a}; its labels are {', '.join(known)}"
+            raise unprocessable(what, errors=[{"where": "labels", "what": what}])
 
 
 async def _service_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)  # noqa: S101 (what it is registered for)
-    status = _GONE if isinstance(error, ClientGoneError) else int(error.status)
+    gone = isinstance(error, ClientDisconnectedError)
+    status = _DISCONNECTED if gone else int(error.status)
     return AsciiJSON(error.body, status_code=status, headers=error.headers)
 
 
 async def _validation_error(_: Request, error: Exception) -> Response:
-    """What is wrong where, without the input: it may be long, and no log wants it."""
+    """Fields and reasons of a 422, without the input, which may be long or confidential."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 (what it is registered for)
     errors = [
         {"where": ".".join(map(str, item["loc"][1:])) or "body", "what": str(item["msg"])}

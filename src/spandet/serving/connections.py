@@ -1,7 +1,7 @@
-"""Connections: how many may be open, and how long each may keep the service waiting.
+"""Limits on the number of open connections, and on the time that each waits for its client.
 
 A connection waits for its client (for a request line and headers, for a body, or for the client to
-read an answer), or the client waits for the service. Only the first kind is closed here.
+read a response), or the client waits for the service. Only the first kind is closed here.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from spandet.serving.admission import SURPLUS
-from spandet.serving.answers import SAFE_HEADERS
 from spandet.serving.http_parser import StrictParser
 from spandet.serving.metrics import Metrics
-from spandet.serving.request_ids import REQUEST_ID, new_request_id
-from spandet.serving.request_log import Answered
+from spandet.serving.middleware import SURPLUS, RequestRecord
+from spandet.serving.responses import REQUEST_ID, SAFE_HEADERS, new_request_id
 from spandet.serving.settings import ServiceSettings
 
 Network = IPv4Network | IPv6Network
 
 _logger = logging.getLogger("spandet.serving")
-_LONGEST_DETAIL = 200
+_MAX_DETAIL_CHARS = 200
 _WARN_SECONDS = 60.0
 
 
@@ -39,12 +37,12 @@ class Connections:
     def __init__(
         self, settings: ServiceSettings, metrics: Metrics, *, proxies: Sequence[Network] = ()
     ) -> None:
-        """Nothing is open yet.
+        """Start without connections.
 
         Args:
-            settings: How many may be open, and for how long they may wait for their clients.
-            metrics: Who counts.
-            proxies: Clients that speak for many others: they have no limit of their own.
+            settings: Limits on their number and on waiting times.
+            metrics: Metrics to update.
+            proxies: Proxies: the limit per client does not apply to them.
         """
         self.settings = settings
         self.metrics = metrics
@@ -55,7 +53,7 @@ class Connections:
         self._warned = float("-inf")
 
     def key_of(self, address: str) -> str:
-        """What the connections of one client have in common; empty: it has no limit of its own."""
+        """Key of the client with this address; empty if the limit per client does not apply."""
         ip = ip_address(address)
         if isinstance(ip, IPv6Address):
             ip = ip.ipv4_mapped or ip
@@ -65,7 +63,7 @@ class Connections:
         return str(ip) if ip.version == 4 else str(ip_network((int(ip), 64), strict=False))
 
     def admit(self, new: Connection) -> bool:
-        """Add a connection. False: there are too many, and none that can be closed for it."""
+        """Add a connection; False if there are too many and none can be closed for it."""
         own = self._open.setdefault(new.client_key, set())
         own.add(new)
         self._add(1)
@@ -97,35 +95,36 @@ class Connections:
     def _make_room(self, new: Connection, among: Iterable[Connection]) -> bool:
         """Close the connection that has waited longest for its client, if there is one.
 
-        Those that wait for a head come before those that wait for a body, and those of the client
+        Those that wait for headers come before those that wait for a body, and those of the client
         with most connections before those of others.
         """
         self._warn(new)
-        waiting = [one for one in among if one is not new and one.waits_for_request]
+        waiting = [each for each in among if each is not new and each.waits_for_request]
         if not waiting:
             return False
-        chosen = min(waiting, key=lambda one: (one.at_work, -self._of(one), one.since))
+        chosen = min(waiting, key=lambda each: (each.busy, -self._siblings(each), each.since))
         self.forget(chosen)
         self.metrics.closed("limit")
         chosen.transport.close()
         return True
 
-    def _of(self, one: Connection) -> int:
-        return len(self._open[one.client_key]) if one.client_key else 0
+    def _siblings(self, connection: Connection) -> int:
+        """Number of connections of the same client; 0 for a proxy."""
+        return len(self._open[connection.client_key]) if connection.client_key else 0
 
     def _warn(self, new: Connection) -> None:
         now = new.loop.time()
         if now - self._warned > _WARN_SECONDS:
             self._warned = now
-            own = f"{self._of(new)} of them from {new.client_key}, " if new.client_key else ""
+            own = f"{self._siblings(new)} of them from {new.client_key}, " if new.client_key else ""
             _logger.warning(
-                "too many connections: %d are open, %sand idle ones are closed for new ones",
+                "too many connections: %d are open, %sidle ones are closed for new ones",
                 self._count,
                 own,
             )
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what has waited too long, now and again while anything is open."""
+        """Close the connections that have waited too long, and repeat while any is open."""
         now = loop.time()
         for connection in list(self._all()):
             connection.enforce(now)
@@ -135,7 +134,7 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """One connection: uvicorn's, with a strict parser and limits in time and number."""
+    """A connection of uvicorn with a strict parser and the limits of `Connections`."""
 
     all: ClassVar[Connections]
 
@@ -144,56 +143,56 @@ class Connection(H11Protocol):
         self.conn: StrictParser = StrictParser()
         self.client_key = ""
         self.since = self.loop.time()
-        """Since when it waits for its client."""
+        """Time from which it waits for its client."""
         self._head_due = True
-        """Must a head arrive soon? Between requests only when its first byte has arrived."""
+        """Whether the header timeout runs; between requests, only after their first byte."""
 
     @property
-    def at_work(self) -> bool:
-        """Has a request begun that has no answer yet?"""
+    def busy(self) -> bool:
+        """Whether a request has begun and its response is not complete."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def waits_for_request(self) -> bool:
-        """Is nothing lost, but half a request at most, when it is closed?"""
+        """Whether closing it loses at most an incomplete request."""
         if self._unsent:
             return False
-        return not self.at_work or self.cycle.more_body
+        return not self.busy or self.cycle.more_body
 
     @property
     def _unsent(self) -> bool:
         return self.transport.is_closing() or self.transport.get_write_buffer_size() > 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count it; beyond the limits only its /healthz is answered."""
+        """Count the connection; beyond the limits only /healthz is served on it."""
         super().connection_made(transport)
         self.client_key = self.all.key_of(self.client[0]) if self.client else ""
         if not self.all.admit(self):
             self.app_state = {**self.app_state, SURPLUS: True}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed, by whomever."""
+        """Forget the connection, which the client or the service has closed."""
         self.all.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived."""
-        if not self.at_work and not self._head_due:
+        """Parse the received bytes."""
+        if not self.busy and not self._head_due:
             self._head_due = True
             self.since = self.loop.time()
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or begin with it where it has arrived already."""
+        """Wait for the next request, or start it if it has arrived already."""
         self._head_due = False
         self.since = self.loop.time()
         super().on_response_complete()
-        if not self.at_work and self.conn.unread:
+        if not self.busy and self.conn.unread:
             self._head_due = True
 
     def shutdown(self) -> None:
-        """Close it when its answer is sent, at once where there is none to send."""
-        # uvicorn's own would fail on a connection that was refused and is not closed yet.
+        """Close the connection after its current response, or immediately if there is none."""
+        # The method of uvicorn fails on a connection that was refused and is not closed yet.
         if not self.transport.is_closing():
             super().shutdown()
 
@@ -202,54 +201,54 @@ class Connection(H11Protocol):
         waited = now - self.since
         settings, metrics = self.all.settings, self.all.metrics
         if self._unsent:
-            # At work it may have something to send, the end of an earlier answer; only where that
-            # holds up the next answer is it overdue.
-            stuck = self.transport.is_closing() or not self.at_work or self.flow.write_paused
+            # During a request the unsent bytes may belong to the previous response; they are
+            # overdue only if they block the next response.
+            stuck = self.transport.is_closing() or not self.busy or self.flow.write_paused
             if stuck and waited > settings.send_seconds:
                 metrics.closed("send timeout")
                 self.transport.abort()
-        elif self._head_due and not self.at_work and waited > settings.header_seconds:
+        elif self._head_due and not self.busy and waited > settings.header_seconds:
             metrics.closed("header timeout")
             detail = f"the request did not arrive within {settings.header_seconds:g} s"
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail, heard=bool(self.conn.unread))
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail, respond=bool(self.conn.unread))
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser has refused; its reason says more than `msg`."""
+        """Send the error of the parser, which is more specific than `msg`."""
         self._refuse(self.conn.status, self.conn.detail or msg)
 
-    def _refuse(self, status: HTTPStatus, detail: str, *, heard: bool = True) -> None:
-        """Close the connection, and say why if the client waits for an answer.
+    def _refuse(self, status: HTTPStatus, detail: str, *, respond: bool = True) -> None:
+        """Close the connection, with an error response if the client waits for a response.
 
         Args:
-            status: Of the answer.
-            detail: Why.
-            heard: Has the client said anything? If not, it expects no answer.
+            status: Status of the response.
+            detail: Reason in the response.
+            respond: Whether the client has sent anything; otherwise it expects no response.
         """
-        if heard and self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+        if respond and self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             request_id = new_request_id()
-            self.transport.write(_answer(status, detail[:_LONGEST_DETAIL], request_id))
-            Answered(
+            self.transport.write(_response(status, detail[:_MAX_DETAIL_CHARS], request_id))
+            RequestRecord(
                 method="-",
                 path="other",
                 status=status,
                 milliseconds=round(1000 * (self.loop.time() - self.since), 1),
                 client=self.client[0] if self.client else "-",
                 request_id=request_id,
-            ).record(self.all.metrics)
+            ).write(self.all.metrics)
         if self.cycle is not None:
-            # Whoever still reads the body must not answer once more.
+            # The application may still be reading the body; it must not send another response.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
 
 
 def connection_class(connections: Connections) -> type[Connection]:
-    """The protocol for uvicorn, which makes an object per connection: they share these limits."""
+    """A protocol class for uvicorn whose instances share these limits."""
     return type("Connection", (Connection,), {"all": connections})
 
 
-def _answer(status: HTTPStatus, detail: str, request_id: str) -> bytes:
-    """An answer that ends a connection, whatever the state of the parser."""
+def _response(status: HTTPStatus, detail: str, request_id: str) -> bytes:
+    """An error response that closes the connection, independent of the parser's state."""
     body = json.dumps({"detail": detail})
     headers = {
         "Content-Type": "application/json",

@@ -1,4 +1,4 @@
-"""What a service tells about its model."""
+"""Description of the served model, for GET /v1/model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from spandet.serving.settings import ServiceSettings
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is known of a model beyond its weights."""
+    """Name and measured quality of a model."""
 
     name: str = "model"
     scores: dict[str, float] | None = None
-    """The first figure; with precision and recall, where it is that of its training."""
+    """F1 of the first of `measured`; with precision and recall if it comes from its training."""
     measured: tuple[Measured, ...] = ()
-    """F1, and on what."""
+    """F1 by data set."""
 
     @classmethod
     def of_folder(cls, folder: Path) -> Description:
-        """The folder's name, and what its files say of its quality, if they do."""
+        """Name of the folder, and the scores in its files if there are any."""
         name = folder.resolve().name
         try:
             return cls(name, _scores(folder), measured(folder))
@@ -34,7 +34,7 @@ class Description:
             return cls(name)
 
     def to_json(self, recognizer: Recognizer, settings: ServiceSettings) -> dict[str, Any]:
-        """All that a client wants to know before it sends anything."""
+        """The body of GET /v1/model: model, labels, scores and limits."""
         return {
             "name": self.name,
             "detector": recognizer.settings.detector.name,  # type: ignore[attr-defined]
@@ -54,17 +54,17 @@ def _scores(folder: Path) -> dict[str, float] | None:
         return None
     if (folder / PACK).exists():
         return {"f1": figures[0].f1}
-    noted = read_json(folder / RUN)["dev"]["micro"]
+    scores = read_json(folder / RUN)["dev"]["micro"]
     try:
-        return {key: float(noted[key]) for key in ("precision", "recall", "f1")}
+        return {key: float(scores[key]) for key in ("precision", "recall", "f1")}
     except (LookupError, TypeError, ValueError):
         raise UsageError(f"{folder / RUN} is damaged: it has no scores") from None
 
 
 def _encoder(recognizer: Recognizer) -> str:
-    """The transformer's name and what stands beside it."""
+    """The transformer's name and the kinds of other word vectors."""
     settings = recognizer.settings.encoder
-    parts = [] if settings.transformer is None else [settings.transformer.name]
+    names = [] if settings.transformer is None else [settings.transformer.name]
     others = ("characters", "word_vectors", "tags", "hashed")
-    parts += [name.replace("_", " ") for name in others if getattr(settings, name) is not None]
-    return " + ".join(parts)
+    names += [name.replace("_", " ") for name in others if getattr(settings, name) is not None]
+    return " + ".join(names)

@@ -1,4 +1,4 @@
-"""What can go wrong with a request. Each knows the status that tells the client."""
+"""Errors of requests, each with its HTTP status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ServiceError(Exception):
-    """A request that gets no entities, and why."""
+    """A request that fails: status, headers and body of the response."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
 
@@ -26,7 +26,7 @@ class ServiceError(Exception):
 
 
 class QueueFullError(ServiceError):
-    """Too much is waiting already."""
+    """The queue has no room for the request now."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
 
@@ -36,13 +36,13 @@ class QueueFullError(ServiceError):
 
 
 class TooSlowError(ServiceError):
-    """The answer did not come in time."""
+    """The request exceeded its time limit."""
 
     status = HTTPStatus.GATEWAY_TIMEOUT
 
 
 class StoppingError(ServiceError):
-    """The service is on its way out."""
+    """The service is shutting down."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
@@ -51,25 +51,25 @@ class StoppingError(ServiceError):
 
 
 class BrokenTextError(ServiceError):
-    """The model failed on a text; the log has more under the same id."""
+    """The model raised an exception on a text; the log has the traceback under the same id."""
 
     def __init__(self, number: int, incident: str) -> None:
-        detail = f"the model failed on text {number}; the log says more under {incident}"
+        detail = f"the model failed on text {number}; see the service's log, id {incident}"
         super().__init__(detail, id=incident, text=number)
 
 
-class ClientGoneError(ServiceError):
-    """Nobody waits for the answer any more."""
+class ClientDisconnectedError(ServiceError):
+    """The client disconnected before its response."""
 
     def __init__(self) -> None:
-        super().__init__("the client has gone")
+        super().__init__("the client has disconnected")
 
 
 def too_large(detail: str) -> ServiceError:
-    """More than the service takes."""
+    """An error for a request that exceeds a limit (413)."""
     return ServiceError(detail, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-def unusable(detail: str, **more: Any) -> ServiceError:
-    """Not what the service understands."""
+def unprocessable(detail: str, **more: Any) -> ServiceError:
+    """An error for a request with invalid content (422)."""
     return ServiceError(detail, status=HTTPStatus.UNPROCESSABLE_ENTITY, **more)

@@ -1,7 +1,7 @@
-"""The Host header: a service answers only to names that it is known by.
+"""Allowed values of the Host header, against DNS rebinding.
 
-A page of a hostile site can make its own name point to this machine and then read what the service
-answers to the visitor's browser (DNS rebinding). The browser still sends the hostile name as Host.
+The domain of a hostile web page can resolve to this machine, so that its scripts in a visitor's
+browser can read the responses of the service. The browser still sends the hostile name as Host.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _HEADER = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-
 
 
 class AllowedHosts:
-    """The names that a Host header may have; its port does not matter.
+    """The names allowed in a Host header; the port is ignored.
 
-    IP addresses are always allowed: nobody can make an address point elsewhere.
+    IP addresses are always allowed: unlike a name, an address cannot be made to point elsewhere.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Allow some names.
+        """Create the set of allowed names.
 
         Args:
             names: Host names without ports; `*` allows every name.
 
         Raises:
-            UsageError: something is neither a host name nor `*`.
+            UsageError: A name is neither a host name nor `*`.
         """
         for name in names:
             if name != ANY and _host_name(name) != name.lower():
@@ -42,13 +42,13 @@ class AllowedHosts:
 
     @classmethod
     def when_listening_on(cls, host: str, more: Sequence[str] = ()) -> AllowedHosts:
-        """What a service is known by that listens there.
+        """Allowed names of a service that listens on `host`.
 
         A service that listens on every network (0.0.0.0, ::) is reached by names that it cannot
         know, such as those of containers: every name is allowed, unless some are given.
 
         Args:
-            host: Where the service listens.
+            host: Address or name that the service listens on.
             more: Names that the user allows.
         """
         if _is_wildcard(host) and not more:
@@ -58,7 +58,7 @@ class AllowedHosts:
 
     @property
     def any(self) -> bool:
-        """Is every name allowed?"""
+        """Whether every name is allowed."""
         return ANY in self._names
 
     def __contains__(self, header: str) -> bool:

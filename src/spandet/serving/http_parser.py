@@ -1,4 +1,4 @@
-"""HTTP/1.1 parsing: h11, stricter where proxies and servers could read a request differently."""
+"""HTTP/1.1 parsing with h11, stricter where proxies and servers may disagree on a request."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import NoReturn
 import h11
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Longest request line and headers together."""
+"""Maximum length of request line and headers together."""
 
 
 class StrictParser(h11.Connection):
-    """h11 for a server; it refuses long heads and bodies whose end could be in two places."""
+    """An h11 server connection that refuses long headers and bodies of ambiguous length."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, MAX_HEAD_BYTES)
         self.status = HTTPStatus.BAD_REQUEST
-        """What to answer after a `RemoteProtocolError`."""
+        """Status of the response after a `RemoteProtocolError`."""
         self.detail = ""
-        """Why."""
+        """Reason of the error."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event.
 
         Raises:
-            RemoteProtocolError: this is not HTTP, or it is refused; `status` and `detail` say why.
+            RemoteProtocolError: The request is not valid HTTP or is refused; see `status` and
+                `detail`.
         """
         try:
             event = super().next_event()
@@ -39,7 +40,7 @@ class StrictParser(h11.Connection):
 
     @property
     def unread(self) -> bytes:
-        """What has arrived of the next event."""
+        """Bytes received of the next event."""
         return self.trailing_data[0]
 
     def _refuse(self, error: h11.RemoteProtocolError) -> NoReturn:
@@ -54,7 +55,7 @@ def _fault(request: h11.Request) -> h11.RemoteProtocolError | None:
         return h11.RemoteProtocolError("both Content-Length and Transfer-Encoding were sent")
     if b"transfer-encoding" in names and request.http_version < b"1.1":
         return h11.RemoteProtocolError("HTTP/1.0 has no Transfer-Encoding")
-    # h11 limits only what arrives in several pieces.
+    # h11 limits only a head that arrives in several packets.
     line = len(request.target)
     if line + sum(len(name) + len(value) for name, value in request.headers) > MAX_HEAD_BYTES:
         return _too_long(line=line > MAX_HEAD_BYTES)

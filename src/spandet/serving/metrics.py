@@ -1,4 +1,4 @@
-"""What a service has done, for Prometheus. Every application counts for itself."""
+"""Prometheus metrics of a service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """Counters, histograms and gauges with a registry of their own."""
+    """Counters, histograms and gauges in their own registry, so that services do not share them."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -22,24 +22,28 @@ class Metrics:
         )
         self._latency = Histogram(
             "spandet_request_seconds",
-            "From the first byte of a request to the last of its answer",
+            "Time from the first byte of a request to the last byte of its response",
             ["path"],
             buckets=_SECONDS,
             registry=own,
         )
         self._batches = Histogram(
-            "spandet_batch_texts", "Texts worked on together", buckets=_TEXTS, registry=own
+            "spandet_batch_texts", "Texts per batch", buckets=_TEXTS, registry=own
         )
         self._batch_seconds = Histogram(
-            "spandet_batch_seconds", "Time in the model", buckets=_SECONDS, registry=own
+            "spandet_batch_seconds", "Time of the model per batch", buckets=_SECONDS, registry=own
         )
-        self._texts = Counter("spandet_texts", "Texts, or parts of long ones, done", registry=own)
-        self._characters = Counter("spandet_characters", "Characters done", registry=own)
+        self._texts = Counter(
+            "spandet_texts", "Processed texts, or parts of long texts", registry=own
+        )
+        self._characters = Counter("spandet_characters", "Processed characters", registry=own)
         self._queue_texts = Gauge(
-            "spandet_queue_texts", "Texts that wait or are worked on", registry=own
+            "spandet_queue_texts", "Texts in the queue and in the current batch", registry=own
         )
         self._queue_characters = Gauge(
-            "spandet_queue_characters", "Characters that wait or are worked on", registry=own
+            "spandet_queue_characters",
+            "Characters in the queue and in the current batch",
+            registry=own,
         )
         self._connections = Gauge("spandet_connections", "Open connections", registry=own)
         self._closed = Counter(
@@ -50,30 +54,30 @@ class Metrics:
         )
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """A request has had its answer."""
+        """Count a request with its response."""
         self._requests.labels(path, str(status)).inc()
         self._latency.labels(path).observe(seconds)
 
     def batch(self, texts: int, characters: int, seconds: float) -> None:
-        """A batch has been through the model."""
+        """Count a batch that the model has processed."""
         self._batches.observe(texts)
         self._batch_seconds.observe(seconds)
         self._texts.inc(texts)
         self._characters.inc(characters)
 
     def queue(self, texts: int, characters: int) -> None:
-        """So much is waiting or being worked on now."""
+        """Set the size of the queue and the current batch."""
         self._queue_texts.set(texts)
         self._queue_characters.set(characters)
 
     def connections(self, count: int) -> None:
-        """So many connections are open now."""
+        """Set the number of open connections."""
         self._connections.set(count)
 
     def closed(self, reason: str) -> None:
-        """The service has closed a connection that a client would have kept."""
+        """Count a connection that the service has closed."""
         self._closed.labels(reason).inc()
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)

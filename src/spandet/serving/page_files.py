@@ -1,4 +1,4 @@
-"""The page at / and what it loads: a few small files, read once."""
+"""The web page at / with its scripts and styles, read into memory once."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _POLICY = "; ".join(
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file with everything that its answer needs."""
+    """A static file with the headers of its response."""
 
     path: str
     content: bytes
     headers: dict[str, str]
 
-    def answer(self, request: Request) -> Response:
-        """The file, or that the browser's copy is still good."""
+    def response(self, request: Request) -> Response:
+        """The file, or 304 if the browser's copy is current."""
         if request.headers.get("if-none-match") == self.headers["ETag"]:
             return Response(status_code=304, headers=self.headers)
         return Response(self.content, headers=self.headers)
 
 
 def page_files() -> list[PageFile]:
-    """Every file of the page; its index is at /."""
+    """All files of the page; index.html has the path /."""
     found = []
     for file in files("spandet.serving").joinpath("page").iterdir():
         kind = _TYPES.get("." + file.name.rpartition(".")[2])
@@ -54,7 +54,7 @@ def page_files() -> list[PageFile]:
             headers = {
                 "Content-Type": kind,
                 "ETag": f'"{sha256(content).hexdigest()[:32]}"',
-                # Kept, but never used without asking: a new version comes whole.
+                # Browsers check for changes before each use, so that versions are never mixed.
                 "Cache-Control": "no-cache",
                 "Content-Security-Policy": _POLICY,
             }
@@ -73,7 +73,7 @@ def page_routes() -> APIRouter:
 
 
 def _handler(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        return file.answer(request)
+    async def handle(request: Request) -> Response:
+        return file.response(request)
 
-    return answer
+    return handle

@@ -1,4 +1,4 @@
-"""What goes over the wire, for validation and for OpenAPI."""
+"""Requests and responses of the API, for validation and for the OpenAPI schema."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from spandet.inference.options import EntityOptions, PredictOptions
 
 
 def _text(value: object) -> str:
-    # pydantic's own string knows no lone surrogates, which JSON, browsers and our texts may have.
+    # The string type of pydantic refuses lone surrogates, which are allowed in JSON and documents.
     if not isinstance(value, str):
         raise ValueError("a text must be a string")  # noqa: TRY004 (pydantic wants a ValueError)
     return value
 
 
 def _texts(value: object) -> list[str]:
-    # One look at the whole list and one error at most: a body has room for a million.
+    # One error for the whole list: a body has room for a million items.
     if not isinstance(value, list):
         raise ValueError("a list of strings is expected")  # noqa: TRY004 (pydantic wants it)
     for number, item in enumerate(value):
         if not isinstance(item, str):
-            raise ValueError(f"item {number} is no string")  # noqa: TRY004 (pydantic wants it)
+            raise ValueError(f"item {number} is not a string")  # noqa: TRY004 (pydantic wants it)
     return value
 
 
@@ -41,7 +41,7 @@ Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 
 
 def _without_null(schema: dict[str, Any]) -> None:
-    """Values are left out rather than null, and lists of options rather than empty."""
+    """Remove null from the types of optional fields, and empty lists from those of options."""
     for name, own in schema["properties"].items():
         kinds = [kind for kind in own.pop("anyOf", ()) if kind.get("type") != "null"]
         own.update(*kinds)
@@ -60,9 +60,9 @@ class _Message(BaseModel):
     @classmethod
     def _is_given(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
-            raise ValueError("leave it out rather than sending null")
+            raise ValueError("null is not allowed; leave the key out")
         if value == [] and info.field_name in EntityOptions.model_fields:
-            raise ValueError("leave it out rather than sending an empty list")
+            raise ValueError("an empty list is not allowed; leave the key out")
         return value
 
 
@@ -76,7 +76,7 @@ def _entities_contract(schema: dict[str, Any]) -> None:
 
 
 class EntitiesRequest(_Message, EntityOptions):
-    """One text or many."""
+    """One text, or several."""
 
     model_config = ConfigDict(json_schema_extra=_entities_contract)
 
@@ -90,7 +90,7 @@ class EntitiesRequest(_Message, EntityOptions):
         ]
         | None
     ) = None
-    """Many texts, instead of one."""
+    """Several texts, instead of `text`."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> EntitiesRequest:
@@ -100,7 +100,7 @@ class EntitiesRequest(_Message, EntityOptions):
 
     @property
     def all_texts(self) -> list[str]:
-        """The texts, however they were sent."""
+        """The texts, from `text` or `texts`."""
         return [self.text] if self.text is not None else list(self.texts or ())
 
     @property
@@ -115,7 +115,7 @@ def _trace_contract(schema: dict[str, Any]) -> None:
 
 
 class TraceRequest(_Message):
-    """A text whose entities are to be explained."""
+    """A text to trace."""
 
     model_config = ConfigDict(json_schema_extra=_trace_contract)
 
@@ -133,12 +133,12 @@ class EntityOut(BaseModel):
     score: float
     text: str
     fragments: list[tuple[int, int]] = Field(
-        default=[], description="The pieces of a discontinuous entity; absent for an ordinary one."
+        default=[], description="Fragments of a discontinuous entity; absent for other entities."
     )
 
 
 class DocumentOut(BaseModel):
-    """What was found in one text, from left to right, outer before inner."""
+    """The entities of one text, from left to right, outer before inner."""
 
     entities: list[EntityOut]
 
@@ -172,39 +172,39 @@ class EntitiesResponse(BaseModel):
 
 
 class TracedSentenceOut(BaseModel):
-    """A sentence with the way of each entity; spans count its words, half-open."""
+    """A sentence with the trajectory of each entity; spans are half-open, counted in its words."""
 
     words: list[str]
-    char_starts: list[int] = Field(description="Where each word starts in the text.")
+    char_starts: list[int] = Field(description="Position of each word's first character.")
     found: list[dict[str, Any]]
 
 
 class TraceResponse(BaseModel):
-    """A text, sentence by sentence, as `spandet trace --json` gives it."""
+    """The traced sentences of a text, in the format of `spandet trace --json`."""
 
     text: str
     sentences: list[TracedSentenceOut]
 
 
 class MeasuredOut(BaseModel):
-    """A figure of the model's quality."""
+    """F1 of the model on one data set."""
 
-    data: str = Field(description="What it was measured on.")
+    data: str = Field(description="Name of the data set.")
     f1: float
 
 
 class ModelResponse(BaseModel):
-    """What the service serves."""
+    """The served model, and the limits of the service."""
 
     name: str
     detector: str
     encoder: str
     labels: list[str]
-    threshold: float = Field(description="Entities are surer than this, unless min_score says so.")
+    threshold: float = Field(description="Default of min_score.")
     scores: dict[str, float] | None = Field(
-        description="The first of `measured`; with precision and recall, where they are known."
+        description="The first of `measured`; with precision and recall if they are known."
     )
-    measured: list[MeasuredOut] = Field(description="F1 of the model as it is served, by data.")
+    measured: list[MeasuredOut] = Field(description="F1 of the served model by data set.")
     version: str
     limits: dict[str, float]
 
@@ -216,18 +216,20 @@ class HealthResponse(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """An error."""
 
     detail: str
-    errors: list[dict[str, str]] = Field(default=[], description="422: what is wrong, where.")
-    retry_after: int = Field(default=1, description="429: seconds until there should be room.")
-    id: str = Field(default="", description="500: what to look for in the service's log.")
+    errors: list[dict[str, str]] = Field(
+        default=[], description="422: field (`where`) and reason (`what`) of each error."
+    )
+    retry_after: int = Field(default=1, description="429: seconds until the queue has room.")
+    id: str = Field(default="", description="500: id of the traceback in the service's log.")
 
 
 def with_limits(
     schema: dict[str, Any], *, labels: tuple[str, ...], limits: Mapping[str, Any]
 ) -> None:
-    """Write what this service and its model allow into an OpenAPI schema."""
+    """Add the limits of this service and the labels of its model to an OpenAPI schema."""
     shapes = schema["components"]["schemas"]
     entities = shapes["EntitiesRequest"]["properties"]
     entities["text"]["maxLength"] = limits["max_text_chars"]

@@ -1,4 +1,4 @@
-"""The service as a process: it listens, says where, and stops when it is told to."""
+"""The service as a process: listening, logging, and a graceful shutdown on signals."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from spandet.serving.connections import Connections, Network, connection_class
 from spandet.serving.settings import ServiceSettings
 
 _GRACE = 2.0
-"""How much longer than the work itself its last answers may take."""
+"""Seconds for sending the last responses after `shutdown_seconds`."""
 _KEEP_ALIVE = 30
 _REQUEST = ("method", "path", "status", "milliseconds", "client", "request_id")
 _PROCESS = ("model", "address", "pid", "threads", "signal", "requests", "seconds")
 _FIELDS = (*_REQUEST, *_PROCESS)
-"""What a line of the log has beside its message, where it is known."""
+"""Optional fields of a JSON log line."""
 _logger = logging.getLogger("spandet.process")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line."""
+    """Format log records as JSON, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON."""
@@ -49,7 +49,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up_log(*, requests: bool, json_lines: bool) -> None:
-    """Start, stop, errors and warnings on stderr, and a line per request where it is wanted."""
+    """Log start, stop, errors and warnings to stderr, and with `requests` a line per request."""
     handler = logging.StreamHandler()
     plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if json_lines else plain)
@@ -63,7 +63,7 @@ def set_up_log(*, requests: bool, json_lines: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach a service that listens there?"""
+    """Whether only this machine can reach a service that listens on `host`."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -71,27 +71,28 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes one that is free.
+    """Open a listening socket; port 0 selects a free port.
 
     Raises:
-        UsageError: there is no such address, or somebody listens there already.
+        UsageError: The address does not exist, or is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise UsageError(f"cannot listen on {host} port {port}: {error}") from None
-    # Connections inherit it: else the end of an answer waits 40 ms for the client to confirm its
-    # beginning. asyncio sees to that only for sockets that name their protocol, as this does not.
+    # Connections inherit it. Without it the end of a response waits 40 ms for the client to
+    # acknowledge its beginning. asyncio sets it only for sockets that name their protocol, which
+    # this one does not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def networks(texts: Sequence[str]) -> list[Network]:
-    """The addresses and networks of proxies.
+    """Parse the addresses and networks of proxies.
 
     Raises:
-        UsageError: something is neither.
+        UsageError: A text is neither an address nor a network.
     """
     try:
         return [ip_network(text) for text in texts]
@@ -100,17 +101,17 @@ def networks(texts: Sequence[str]) -> list[Network]:
 
 
 def address(listener: socket.socket) -> str:
-    """What to type into a browser."""
+    """The URL of the service."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def configuration(app: FastAPI, *, proxies: Sequence[Network] = ()) -> uvicorn.Config:
-    """How uvicorn runs the service.
+    """The configuration of uvicorn for the service.
 
     Args:
-        app: What `create_app` made.
-        proxies: Whose X-Forwarded-For tells the address of the client.
+        app: The service, from `create_app`.
+        proxies: Proxies whose X-Forwarded-For is used as the address of the client.
     """
     settings: ServiceSettings = app.state.settings
     connections = Connections(settings, app.state.metrics, proxies=proxies)
@@ -136,30 +137,30 @@ def run(
     ready: Callable[[], None],
     proxies: Sequence[Network] = (),
 ) -> None:
-    """Serve until SIGTERM or Ctrl+C; then finish what was accepted.
+    """Serve until SIGTERM or SIGINT, then finish accepted requests and return.
 
     Args:
-        app: What `create_app` made.
-        listener: Where to listen.
-        ready: Called when requests are answered and signals are heard.
-        proxies: Whose X-Forwarded-For tells the address of the client.
+        app: The service, from `create_app`.
+        listener: The listening socket.
+        ready: Called when requests and signals are handled.
+        proxies: Proxies whose X-Forwarded-For is used as the address of the client.
     """
     config = configuration(app, proxies=proxies)
-    # The model stays; looking through it again for garbage would make large requests slow.
+    # The model is never garbage; scanning it again and again would make large requests slow.
     gc.collect()
     gc.freeze()
-    # uvicorn sends itself the signal again when it has finished; that should then do no more.
+    # uvicorn raises the signal again after its shutdown; it must then have no effect.
     previous = {
         number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)
     }
-    life = _Life(model=app.state.description.name, address=address(listener))
+    log = _ProcessLog(model=app.state.description.name, address=address(listener))
 
     def start() -> None:
-        life.log_start()
+        log.started()
         ready()
 
     def stop(number: int) -> None:
-        life.log_stopping(number)
+        log.stopping(number)
         app.state.batcher.stop(app.state.settings.shutdown_seconds)
 
     server = _Server(config, on_start=start, on_stop=stop)
@@ -167,29 +168,29 @@ def run(
         server.run([listener])
     finally:
         if server.started:
-            life.log_stop(server.server_state.total_requests)
+            log.stopped(server.server_state.total_requests)
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-class _Life:
-    """The lines of the log about the process: it has started, is told to stop, has stopped."""
+class _ProcessLog:
+    """Log lines at the start of the process, on a signal to stop, and at its end."""
 
     def __init__(self, *, model: str, address: str) -> None:
         self._began = time.monotonic()
         self._about = {"model": model, "address": address, "pid": os.getpid()}
         self._where = f"{model} at {address}, pid {os.getpid()}"
 
-    def log_start(self) -> None:
+    def started(self) -> None:
         threads = torch.get_num_threads()
         more = {**self._about, "threads": threads}
         _logger.info("started: %s, %d threads", self._where, threads, extra=more)
 
-    def log_stopping(self, number: int) -> None:
+    def stopping(self, number: int) -> None:
         name = signal.Signals(number).name
         _logger.info("stopping: %s, %s", self._where, name, extra={**self._about, "signal": name})
 
-    def log_stop(self, requests: int) -> None:
+    def stopped(self, requests: int) -> None:
         seconds = round(time.monotonic() - self._began, 1)
         more = {**self._about, "requests": requests, "seconds": seconds}
         _logger.info(
@@ -198,7 +199,7 @@ class _Life:
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it has started, and when it is told to stop."""
+    """A uvicorn server with callbacks after its start and on a signal to stop."""
 
     def __init__(
         self,
@@ -227,4 +228,4 @@ class _Server(uvicorn.Server):
 
 
 def _ignore(_: int, __: FrameType | None) -> None:
-    """Nothing is left to do."""
+    """Do nothing on a signal."""

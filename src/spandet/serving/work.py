@@ -1,7 +1,7 @@
-"""What can be done with a text: find its entities, or show how they came about.
+"""The two kinds of work on texts, finding and tracing entities, and splitting of long texts.
 
-A long text is done in parts of whole sentences or passages. A part is a document of its own that
-sees the words around it, so that the parts of a text give what the whole gives.
+A long text is split into parts of whole sentences or passages. Each part is a document that has the
+words around it as context, so that the parts of a text give the same entities as the whole.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from spandet.text.plain import plain_document
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some sentences of a text, as a document whose characters are counted from `offset`."""
+class TextPart:
+    """Consecutive sentences of a text as a document that starts at `offset` in the text."""
 
     document: Document
     offset: int = 0
 
 
 class Work(Protocol):
-    """Something to do with texts. Equal works share a batch."""
+    """A kind of work on texts, with its options. Equal works share a batch."""
 
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[Any]:
-        """What comes of each document, in order."""
+        """The result of each document, in order."""
 
-    def join(self, text: str, done: Sequence[tuple[Part, Any]]) -> dict[str, Any]:
-        """The parts of one text together, as JSON."""
+    def join(self, text: str, done: Sequence[tuple[TextPart, Any]]) -> dict[str, Any]:
+        """Join the results of the parts of a text, as JSON."""
 
     def __hash__(self) -> int: ...
 
@@ -46,58 +46,62 @@ class Finding:
     options: PredictOptions
 
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[Document]:
-        """The documents with what was found."""
+        """The documents with their entities."""
         return list(recognizer.predict(documents, self.options))
 
-    def join(self, text: str, done: Sequence[tuple[Part, Document]]) -> dict[str, Any]:
-        """Entities by their place in the text."""
+    def join(self, text: str, done: Sequence[tuple[TextPart, Document]]) -> dict[str, Any]:
+        """The entities, with positions in the whole text."""
         entities = (
-            _moved(entity, part.offset) for part, found in done for entity in found.entities
+            _shifted_entity(entity, part.offset)
+            for part, found in done
+            for entity in found.entities
         )
         return {"entities": plain_document(Document(text, tuple(entities)))["entities"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Show how entities came about."""
+    """Trace entities through the stages of the detector."""
 
     min_score: float | None = None
 
     def run(self, recognizer: Recognizer, documents: Sequence[Document]) -> list[TracedDocument]:
-        """The documents with the way of each entity."""
+        """The documents with the trajectory of each entity."""
         return [trace(recognizer, document, min_score=self.min_score) for document in documents]
 
-    def join(self, text: str, done: Sequence[tuple[Part, TracedDocument]]) -> dict[str, Any]:
-        """Sentence by sentence; words know their place in the text."""
+    def join(self, text: str, done: Sequence[tuple[TextPart, TracedDocument]]) -> dict[str, Any]:
+        """The sentences, with positions in the whole text."""
         sentences = (
-            _at(sentence, part.offset) for part, traced in done for sentence in traced.sentences
+            _shifted_trace(sentence, part.offset)
+            for part, traced in done
+            for sentence in traced.sentences
         )
         return TracedDocument(Document(text), tuple(sentences)).to_json()
 
 
-def parts_of(
+def split_text(
     text: str,
     *,
-    longest: int,
+    max_chars: int,
     context_words: int,
     passage_words: int = 0,
     neighbour_sentences: bool = False,
-) -> list[Part]:
-    """A text in parts of about `longest` characters; a sentence or passage is never cut.
+) -> list[TextPart]:
+    """Split a text into parts of about `max_chars` characters, between sentences or passages.
 
     Args:
         text: Any text.
-        longest: A text of up to so many characters is one part.
-        context_words: How many words around a sentence the model looks at.
-        passage_words: How many words of neighbouring sentences it reads at once.
-        neighbour_sentences: It looks at no words beyond the next sentence.
+        max_chars: A text up to this length is one part.
+        context_words: Number of context words on each side of a sentence that the model uses.
+        passage_words: Number of words of consecutive sentences that the model encodes together.
+        neighbour_sentences: Whether the context is at most the previous and the next sentence.
     """
     document = Document(text)
-    if len(text) <= longest:
-        return [Part(document)]
+    if len(text) <= max_chars:
+        return [TextPart(document)]
     sentences = [sentence for sentence in document.sentences if sentence.words]
     words = list(chain.from_iterable(sentence.words for sentence in sentences))
-    runs = list(_runs(passages(sentences, passage_words), longest))
+    runs = list(_runs(passages(sentences, passage_words), max_chars))
     parts, position = [], 0
     for number, run in enumerate(runs):
         end = position + sum(map(len, run))
@@ -111,11 +115,11 @@ def parts_of(
     return parts
 
 
-def _runs(groups: Iterable[list[Sentence]], longest: int) -> Iterator[list[Sentence]]:
-    """Neighbours, as many as fit."""
+def _runs(groups: Iterable[list[Sentence]], max_chars: int) -> Iterator[list[Sentence]]:
+    """Join consecutive groups of sentences up to `max_chars`."""
     run: list[Sentence] = []
     for group in groups:
-        if run and _end(group[-1]) - run[0].starts[0] > longest:
+        if run and _end(group[-1]) - run[0].starts[0] > max_chars:
             yield run
             run = []
         run.extend(group)
@@ -129,22 +133,22 @@ def _end(sentence: Sentence) -> int:
 
 def _part(
     text: str, run: Sequence[Sentence], before: tuple[str, ...], after: tuple[str, ...]
-) -> Part:
+) -> TextPart:
     offset = run[0].starts[0]
     own = [_shifted(sentence, -offset) for sentence in run]
     own[0] = replace(own[0], before=before)
     own[-1] = replace(own[-1], after=after)
-    return Part(Document(text[offset : _end(run[-1])], own_sentences=tuple(own)), offset)
+    return TextPart(Document(text[offset : _end(run[-1])], own_sentences=tuple(own)), offset)
 
 
 def _shifted(sentence: Sentence, by: int) -> Sentence:
     return replace(sentence, starts=tuple(start + by for start in sentence.starts))
 
 
-def _at(traced: TracedSentence, offset: int) -> TracedSentence:
-    return replace(traced, sentence=_shifted(traced.sentence, offset))
+def _shifted_trace(traced: TracedSentence, by: int) -> TracedSentence:
+    return replace(traced, sentence=_shifted(traced.sentence, by))
 
 
-def _moved(entity: Entity[CharSpan], by: int) -> Entity[CharSpan]:
+def _shifted_entity(entity: Entity[CharSpan], by: int) -> Entity[CharSpan]:
     pieces = (CharSpan(piece.start + by, piece.end + by) for piece in entity.pieces)
     return Entity.from_fragments(pieces, entity.label, entity.score)

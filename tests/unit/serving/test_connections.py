@@ -1,4 +1,4 @@
-"""Connections over real sockets: none keeps the service waiting, or others out."""
+"""Limits and timeouts of connections, over real sockets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spandet.serving import ServiceSettings, create_app
 from spandet.serving.connections import Connection, Connections
 from spandet.serving.metrics import Metrics
 from spandet.serving.server import configuration
-from support.serving_toys import Watched, metric, served, sure_recognizer
+from support.serving_toys import RecordingRecognizer, metric, permissive_recognizer, served
 
 HOME = "127.0.0.1"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -32,9 +32,9 @@ CHUNKED = TYPED + b"Transfer-Encoding: chunked\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """A service that gives up soon on what does not arrive."""
-    with served(header_seconds=0.4, body_seconds=0.4) as one:
-        yield one
+    """The port of a service with short timeouts."""
+    with served(header_seconds=0.4, body_seconds=0.4) as number:
+        yield number
 
 
 def connected(port: int, *, source: str = HOME) -> socket.socket:
@@ -42,36 +42,36 @@ def connected(port: int, *, source: str = HOME) -> socket.socket:
 
 
 def rest_of(client: socket.socket) -> bytes:
-    """All that comes until the service closes the connection."""
-    pieces = []
+    """All bytes until the service closes the connection."""
+    chunks = []
     with suppress(ConnectionError):
-        while piece := client.recv(2**16):
-            pieces.append(piece)
-    return b"".join(pieces)
+        while chunk := client.recv(2**16):
+            chunks.append(chunk)
+    return b"".join(chunks)
 
 
-def answer_on(client: socket.socket) -> httpx.Response:
-    """The next answer on a connection that stays open."""
+def response_on(client: socket.socket) -> httpx.Response:
+    """The next response on a connection that stays open."""
     data = b""
-    while not (found := answers_in(data)):
-        piece = client.recv(2**16)
-        assert piece, "the service has closed the connection"
-        data += piece
+    while not (found := responses_in(data)):
+        chunk = client.recv(2**16)
+        assert chunk, "the service has closed the connection"
+        data += chunk
     return found[0]
 
 
-def said_to(port: int, *sent: bytes) -> list[httpx.Response]:
-    """The answers on one connection to what is sent in pieces, until the service closes it."""
+def responses_to(port: int, *sent: bytes) -> list[httpx.Response]:
+    """The responses on one connection to chunks of bytes, until the service closes it."""
     with connected(port) as client:
-        for piece in sent:
-            client.sendall(piece)
+        for chunk in sent:
+            client.sendall(chunk)
             time.sleep(0.05)
-        return answers_in(rest_of(client))
+        return responses_in(rest_of(client))
 
 
-def answers_in(data: bytes) -> list[httpx.Response]:
-    """The whole answers, each with a length."""
-    answers = []
+def responses_in(data: bytes) -> list[httpx.Response]:
+    """The complete responses, each of which has a Content-Length."""
+    responses = []
     while b"\r\n\r\n" in data:
         head, _, data = data.partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
@@ -81,8 +81,8 @@ def answers_in(data: bytes) -> list[httpx.Response]:
             data[int(headers["content-length"]) :],
         )
         if len(body) == int(headers["content-length"]):
-            answers.append(httpx.Response(int(first.split()[1]), headers=headers, content=body))
-    return answers
+            responses.append(httpx.Response(int(first.split()[1]), headers=headers, content=body))
+    return responses
 
 
 def ask(port: int, path: str = "/healthz", *, source: str = HOME) -> httpx.Response:
@@ -94,7 +94,7 @@ def ask(port: int, path: str = "/healthz", *, source: str = HOME) -> httpx.Respo
 
 
 def other_address() -> str:
-    """Another address of this machine, where the system has one."""
+    """Another address of this machine, if the system has one."""
     try:
         with socket.create_server(("127.0.0.2", 0)):
             return "127.0.0.2"
@@ -102,7 +102,7 @@ def other_address() -> str:
         return HOME
 
 
-def requests_in(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+def request_records(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "spandet.requests"]
 
 
@@ -119,21 +119,23 @@ def many(port: int, count: int, first: bytes = b"") -> Iterator[list[socket.sock
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [{}, {"max_connections": 0, "max_connections_per_client": 0}])
 @pytest.mark.parametrize("first", [b"", b"GET /heal"])
-def test_a_thousand_idle_sockets_keep_nobody_out(first: bytes, limits: dict[str, Any]) -> None:
+def test_a_thousand_idle_connections_do_not_block_others(
+    first: bytes, limits: dict[str, Any]
+) -> None:
     with served(header_seconds=1.0, **limits) as port, many(port, 1000, first) as idle:
         began = time.monotonic()
         for source in (HOME, other_address()):
             assert ask(port, source=source).status_code == 200
             assert ask(port, "/v1/entities", source=source).status_code == 200
         assert time.monotonic() - began < 5  # a busy machine; a few milliseconds on an idle one
-        statuses = {answer.status_code for one in idle for answer in answers_in(rest_of(one))}
+        statuses = {response.status_code for one in idle for response in responses_in(rest_of(one))}
         assert statuses <= ({408} if first else set())
         exposition = ask(port, "/metrics").text
         assert metric(exposition, "spandet_connections") == 1
         assert ('closed_total{reason="limit"}' in exposition) is not bool(limits)
 
 
-def test_half_a_head_is_given_up_however_it_drips(port: int) -> None:
+def test_slow_headers_time_out(port: int) -> None:
     began = time.monotonic()
     with connected(port) as client:
         for byte in HEALTH[:-2].decode():
@@ -143,57 +145,57 @@ def test_half_a_head_is_given_up_however_it_drips(port: int) -> None:
                 break
             time.sleep(0.1)
             if time.monotonic() - began > 3:
-                pytest.fail("it still listens")
-        answers = answers_in(rest_of(client))
-    # None, where a byte was under way when the service closed the connection.
-    assert {answer.status_code for answer in answers} <= {408}
+                pytest.fail("the connection is still open")
+        responses = responses_in(rest_of(client))
+    # No response if a byte was on its way when the service closed the connection.
+    assert {response.status_code for response in responses} <= {408}
 
 
-def test_half_a_head_gets_an_answer_and_silence_gets_none(port: int) -> None:
-    (answer,) = said_to(port, HEALTH[:20])
-    assert answer.status_code == 408
-    assert "within 0.4 s" in answer.json()["detail"]
-    assert answer.headers["X-Request-ID"]
-    assert said_to(port) == []
+def test_incomplete_headers_get_a_408_and_a_silent_connection_no_response(port: int) -> None:
+    (response,) = responses_to(port, HEALTH[:20])
+    assert response.status_code == 408
+    assert "within 0.4 s" in response.json()["detail"]
+    assert response.headers["X-Request-ID"]
+    assert responses_to(port) == []
 
 
-def test_a_connection_may_rest_longer_between_requests(port: int) -> None:
+def test_the_header_timeout_does_not_run_between_requests(port: int) -> None:
     with connected(port) as client:
         for _ in range(2):
             client.sendall(HEALTH)
-            assert answer_on(client).status_code == 200
+            assert response_on(client).status_code == 200
             time.sleep(0.7)
         client.sendall(HEALTH[:20])
-        (answer,) = answers_in(rest_of(client))
-        assert answer.status_code == 408
+        (response,) = responses_in(rest_of(client))
+        assert response.status_code == 408
 
 
-def test_half_a_body_is_given_up_and_its_connection_closed(port: int) -> None:
+def test_an_incomplete_body_times_out_and_its_connection_is_closed(port: int) -> None:
     for half in (WHOLE[:-5], CHUNKED + b"5\r\n{"):
-        (answer,) = said_to(port, half)
-        assert answer.status_code == 408
-        assert answer.headers["Connection"] == "close"
+        (response,) = responses_to(port, half)
+        assert response.status_code == 408
+        assert response.headers["Connection"] == "close"
 
 
-def test_a_body_that_nobody_wants_does_not_hold_the_connection(port: int) -> None:
+def test_a_body_that_is_not_read_does_not_keep_the_connection_open(port: int) -> None:
     began = time.monotonic()
     with connected(port) as client:
         client.sendall(b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n")
-        assert answer_on(client).status_code == 404
+        assert response_on(client).status_code == 404
         try:
             while time.monotonic() - began < 5:
                 client.sendall(b"x")
                 time.sleep(0.05)
         except ConnectionError:
             return
-    pytest.fail("it still listens")
+    pytest.fail("the connection is still open")
 
 
 def test_pipelined_requests_are_answered_in_order(port: int) -> None:
-    answers = said_to(port, WHOLE + HEALTH + WHOLE + HEALTH[:20])
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 408]
-    assert "documents" in answers[0].json()
-    assert answers[1].json() == {"status": "ok"}
+    responses = responses_to(port, WHOLE + HEALTH + WHOLE + HEALTH[:20])
+    assert [response.status_code for response in responses] == [200, 200, 200, 408]
+    assert "documents" in responses[0].json()
+    assert responses[1].json() == {"status": "ok"}
 
 
 BOTH = (
@@ -230,46 +232,48 @@ BOTH = (
     ],
     ids=lambda value: "" if isinstance(value, bytes) else str(value),
 )
-def test_what_cannot_be_read_in_one_way_is_refused(
+def test_ambiguous_and_invalid_http_is_refused(
     port: int, sent: bytes, status: int, words: str
 ) -> None:
-    (answer,) = said_to(port, sent)
-    assert answer.status_code == status
-    assert words in answer.json()["detail"]
-    assert answer.headers["Connection"] == "close"
-    assert answer.headers["X-Request-ID"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    (response,) = responses_to(port, sent)
+    assert response.status_code == status
+    assert words in response.json()["detail"]
+    assert response.headers["Connection"] == "close"
+    assert response.headers["X-Request-ID"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_the_same_length_twice_is_one_length(port: int) -> None:
-    answers = said_to(
+def test_a_repeated_equal_content_length_is_accepted(port: int) -> None:
+    responses = responses_to(
         port, TYPED + b"Content-Length: 13\r\nContent-Length: 13\r\n\r\n" + BODY + b"G"
     )
-    assert [answer.status_code for answer in answers] == [200, 408]
+    assert [response.status_code for response in responses] == [200, 408]
 
 
-def test_nonsense_after_an_answer_ends_the_connection_quietly(
+def test_invalid_bytes_after_a_response_close_the_connection_without_an_error(
     port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = CHUNKED.replace(b"/v1/entities", b"/nothing")
     with caplog.at_level(logging.INFO):
-        (answer,) = said_to(port, missing + b"1\r\na\r\n", b"zzz\r\n")
-    assert answer.status_code == 404
+        (response,) = responses_to(port, missing + b"1\r\na\r\n", b"zzz\r\n")
+    assert response.status_code == 404
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_what_is_refused_is_logged_and_counted(port: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_requests_are_logged_and_counted(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, logger="spandet.requests"):
-        (answer,) = said_to(port, TYPED + BOTH)
-    (record,) = requests_in(caplog)
-    assert vars(record)["request_id"] == answer.headers["X-Request-ID"]
+        (response,) = responses_to(port, TYPED + BOTH)
+    (record,) = request_records(caplog)
+    assert vars(record)["request_id"] == response.headers["X-Request-ID"]
     assert vars(record)["client"] == HOME
     assert 'spandet_requests_total{path="other",status="400"}' in ask(port, "/metrics").text
 
 
-def test_a_refused_connection_that_is_not_closed_yet_does_not_disturb_the_shutdown() -> None:
-    async def story() -> None:
-        config = configuration(create_app(sure_recognizer()))
+def test_shutdown_with_a_refused_connection_that_is_still_closing() -> None:
+    async def scenario() -> None:
+        config = configuration(create_app(permissive_recognizer()))
         config.load()
         one = config.http_protocol_class(config, ServerState(), {})  # type: ignore[call-arg]
         assert isinstance(one, Connection)
@@ -284,16 +288,16 @@ def test_a_refused_connection_that_is_not_closed_yet_does_not_disturb_the_shutdo
         one.shutdown()
         one.connection_lost(None)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_who_does_not_read_is_disconnected() -> None:
+def test_a_client_that_does_not_read_is_disconnected() -> None:
     with served(send_seconds=0.5) as port, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect((HOME, port))
         client.settimeout(0.2)
         wanted = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100
-        # The service does not read more while its answers are not read.
+        # The service does not read more while its responses are not read.
         with suppress(TimeoutError, ConnectionError):
             for _ in range(100):
                 client.sendall(wanted)
@@ -303,12 +307,12 @@ def test_who_does_not_read_is_disconnected() -> None:
                 break
             time.sleep(0.05)
         else:
-            pytest.fail("it still waits for its reader")
+            pytest.fail("the connection is still open")
         assert metric(exposition, "spandet_connections") == 1
 
 
-def test_where_all_connections_are_at_work_only_health_is_answered() -> None:
-    recognizer = Watched()
+def test_if_all_connections_are_busy_only_health_checks_are_served() -> None:
+    recognizer = RecordingRecognizer()
     with served(recognizer, max_connections=4) as port:
         recognizer.free.clear()
         with many(port, 3, WHOLE) as clients:
@@ -319,20 +323,20 @@ def test_where_all_connections_are_at_work_only_health_is_answered() -> None:
                 refused = ask(port, "/v1/entities")
                 assert refused.status_code == 503
                 assert refused.headers["Retry-After"]
-                assert "too many connections" in refused.json()["detail"]
+                assert "too many open connections" in refused.json()["detail"]
                 assert ask(port).status_code == 200
                 recognizer.free.set()
                 for client in (*clients, *fourth):
-                    assert answer_on(client).status_code == 200
+                    assert response_on(client).status_code == 200
         assert ask(port, "/v1/entities").status_code == 200
 
 
-def test_half_sent_bodies_make_room_for_whole_requests() -> None:
+def test_connections_with_incomplete_bodies_are_closed_for_new_ones() -> None:
     with served(max_connections=4) as port, many(port, 8, WHOLE[:-5]) as halves:
         assert ask(port, "/v1/entities").status_code == 200
-        # Who has waited longest was closed first; the last may go on.
+        # The connection that has waited longest is closed first; the last stays open.
         halves[-1].sendall(WHOLE[-5:])
-        assert answer_on(halves[-1]).status_code == 200
+        assert response_on(halves[-1]).status_code == 200
         assert rest_of(halves[0]) == b""
 
 
@@ -346,9 +350,9 @@ def test_one_client_cannot_use_up_the_connections_of_others() -> None:
     ):
         assert metric(ask(port, "/metrics", source=other).text, "spandet_connections") == 5
         resting.sendall(HEALTH)
-        assert answer_on(resting).status_code == 200
+        assert response_on(resting).status_code == 200
         idle[-1].sendall(HEALTH[5:])
-        assert answer_on(idle[-1]).status_code == 200
+        assert response_on(idle[-1]).status_code == 200
         assert rest_of(idle[0]) == b""
 
 
@@ -363,7 +367,7 @@ def test_one_client_cannot_use_up_the_connections_of_others() -> None:
         ("2001:db8::7", ""),
     ],
 )
-def test_a_client_is_an_address_and_a_proxy_is_many_clients(address: str, key: str) -> None:
+def test_clients_are_identified_by_address_and_proxies_are_exempt(address: str, key: str) -> None:
     proxies = [ip_network("10.0.0.0/8"), ip_network("2001:db8::7")]
     assert Connections(ServiceSettings(), Metrics(), proxies=proxies).key_of(address) == key
 
@@ -371,7 +375,7 @@ def test_a_client_is_an_address_and_a_proxy_is_many_clients(address: str, key: s
 @pytest.mark.parametrize(
     ("proxies", "expected"), [((), HOME), ((HOME,), "192.0.2.9"), (("10.0.0.0/8",), HOME)]
 )
-def test_only_a_trusted_proxy_may_name_the_client(
+def test_x_forwarded_for_is_used_only_from_trusted_proxies(
     proxies: tuple[str, ...], expected: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent = HEALTH[:-2] + b"X-Forwarded-For: 203.0.113.5, 192.0.2.9\r\n\r\n"
@@ -381,18 +385,18 @@ def test_only_a_trusted_proxy_may_name_the_client(
         many(port, 3, sent[:5]) as clients,
     ):
         clients[-1].sendall(sent[5:])
-        assert answer_on(clients[-1]).status_code == 200
+        assert response_on(clients[-1]).status_code == 200
         open_now = metric(ask(port, "/metrics").text, "spandet_connections")
         assert open_now == (4 if HOME in proxies else 1)
-    answered, *_ = requests_in(caplog)
-    assert vars(answered)["client"] == expected
+    record, *_ = request_records(caplog)
+    assert vars(record)["client"] == expected
 
 
-def test_a_full_service_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_too_many_connections_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with served(max_connections=2) as port, many(port, 20):
         assert ask(port).status_code == 200
     (line,) = [record.getMessage() for record in caplog.records if "too many" in record.msg]
     assert line == (
         "too many connections: 3 are open, 3 of them from 127.0.0.1, "
-        "and idle ones are closed for new ones"
+        "idle ones are closed for new ones"
     )

@@ -1,4 +1,4 @@
-"""What a service says about itself: its contract, its model, its page, its log."""
+"""OpenAPI schema, model description, page files, log and defaults of the service."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from spandet.cli.serve import serve_command
 from spandet.errors import UsageError
 from spandet.serving import Description, ServiceSettings, create_app
 from spandet.serving.server import JsonLines, address, is_loopback, listen
-from support.serving_toys import sentences, sure_recognizer, with_client
+from support.serving_toys import permissive_recognizer, sentences, with_client
 
-# What is too long is a 413, which schemathesis does not count among refusals by itself.
+# schemathesis does not count a 413 as a refusal by default.
 REFUSALS = {"checks": {"negative_data_rejection": {"expected-statuses": ["413", "415", "422"]}}}
 schema = schemathesis.openapi.from_asgi(
     "/openapi.json",
-    create_app(sure_recognizer()),
+    create_app(permissive_recognizer()),
     config=schemathesis.Config.from_dict(REFUSALS),
 )
 
@@ -37,17 +37,19 @@ schema = schemathesis.openapi.from_asgi(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_keeps_the_contract(case: Case[Any]) -> None:
+def test_every_response_conforms_to_the_openapi_schema(case: Case[Any]) -> None:
     case.call_and_validate()
 
 
-def test_the_contract_has_examples_and_this_services_limits() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_the_openapi_schema_has_examples_and_the_limits_of_the_service() -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         contract = (await client.get("/openapi.json")).json()
         shapes = contract["components"]["schemas"]
         request = shapes["EntitiesRequest"]
         assert request["properties"]["texts"]["maxItems"] == 7
-        assert request["properties"]["labels"]["items"]["enum"] == list(sure_recognizer().labels)
+        assert request["properties"]["labels"]["items"]["enum"] == list(
+            permissive_recognizer().labels
+        )
         for example in request["examples"]:
             assert (await client.post("/v1/entities", json=example)).status_code == 200
         assert shapes["EntitiesResponse"]["examples"]
@@ -56,24 +58,24 @@ def test_the_contract_has_examples_and_this_services_limits() -> None:
         for path in ("/docs", "/redoc"):
             assert (await client.get(path)).status_code == 404
 
-    with_client(story, max_texts=7)
+    with_client(scenario, max_texts=7)
 
 
 def test_the_model_is_described() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         model = (await client.get("/v1/model")).json()
         assert model["detector"] == "locate-and-label"
         assert model["encoder"] == "hashed"
-        assert model["labels"] == list(sure_recognizer().labels)
+        assert model["labels"] == list(permissive_recognizer().labels)
         assert model["threshold"] == 0.3
         assert model["scores"] is None
         assert model["limits"]["max_text_chars"] == 10
         assert (await client.get("/healthz")).json() == {"status": "ok"}
 
-    with_client(story, max_text_chars=10)
+    with_client(scenario, max_text_chars=10)
 
 
-def test_scores_come_from_the_run_where_there_was_one(tmp_path: Path) -> None:
+def test_scores_come_from_the_run_file(tmp_path: Path) -> None:
     assert Description.of_folder(tmp_path) == Description(tmp_path.name, None)
     micro = {"precision": 0.5, "recall": 1, "f1": 0.75, "gold": 3}
     (tmp_path / "run.json").write_text(json.dumps({"dev": {"micro": micro}}))
@@ -84,7 +86,7 @@ def test_scores_come_from_the_run_where_there_was_one(tmp_path: Path) -> None:
 
 
 def test_the_page_is_safe_and_cacheable() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         page = await client.get("/")
         assert page.status_code == 200
         assert page.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -102,21 +104,21 @@ def test_the_page_is_safe_and_cacheable() -> None:
             assert file.headers["X-Content-Type-Options"] == "nosniff"
         assert (await client.get("/../app.py")).status_code == 404
 
-    with_client(story)
+    with_client(scenario)
 
 
-def test_answers_are_not_kept_by_anybody() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
-        answer = await client.post("/v1/entities", json={"text": sentences(1)[0]})
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert "Access-Control-Allow-Origin" not in answer.headers
+def test_responses_are_not_cached() -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
+        response = await client.post("/v1/entities", json={"text": sentences(1)[0]})
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in response.headers
 
-    with_client(story)
+    with_client(scenario)
 
 
 def test_made_up_paths_do_not_fill_the_metrics() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         for number in range(20):
             assert (await client.get(f"/nothing/{number}")).status_code == 404
         assert (await client.get("/v1/entities")).status_code == 405
@@ -124,15 +126,15 @@ def test_made_up_paths_do_not_fill_the_metrics() -> None:
         assert "nothing" not in exposition
         assert 'spandet_requests_total{path="other",status="404"} 20.0' in exposition
 
-    with_client(story)
+    with_client(scenario)
 
 
-def test_two_services_count_for_themselves() -> None:
-    create_app(sure_recognizer())
-    create_app(sure_recognizer())
+def test_two_services_in_a_process_have_separate_metrics() -> None:
+    create_app(permissive_recognizer())
+    create_app(permissive_recognizer())
 
 
-def test_the_commands_defaults_are_those_of_the_settings() -> None:
+def test_the_command_line_has_the_defaults_of_the_settings() -> None:
     given = inspect.signature(serve_command).parameters
     fields = {
         "timeout": "timeout_seconds",
@@ -152,11 +154,11 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
     ("host", "expected"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("192.0.2.1", False), ("me", False)],
 )
-def test_loopback_is_known(host: str, expected: bool) -> None:
+def test_loopback_addresses(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-def test_a_taken_port_is_an_error_of_one_line() -> None:
+def test_a_port_in_use_is_a_usage_error() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert address(taken) == f"http://127.0.0.1:{port}/"
@@ -173,7 +175,7 @@ def test_a_line_of_the_log_is_json() -> None:
     assert json.loads(line)["status"] == 500
 
 
-def test_answers_do_not_wait_for_the_client_to_confirm_their_beginning() -> None:
+def test_accepted_connections_have_tcp_nodelay() -> None:
     with (
         listen("127.0.0.1", 0) as listener,
         socket.create_connection(listener.getsockname()),

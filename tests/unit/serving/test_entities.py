@@ -1,4 +1,4 @@
-"""POST /v1/entities and /v1/trace: what a service says is what the recognizer says."""
+"""POST /v1/entities and /v1/trace give the predictions of the recognizer."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ import pytest
 
 from spandet.encoding import Example, examples_of
 from spandet.inference.tracing import trace
-from spandet.serving.work import parts_of
+from spandet.serving.work import split_text
 from spandet.text import Document
 from support.serving_toys import (
-    Watched,
+    RecordingRecognizer,
+    entity_dicts,
     metric,
-    plain,
+    permissive_recognizer,
     sentences,
-    sure_recognizer,
     until,
     with_client,
 )
 
 
 async def found(client: httpx.AsyncClient, **body: Any) -> list[Any]:
-    answer = await client.post("/v1/entities", json=body)
-    assert answer.status_code == 200, answer.text
-    return [document["entities"] for document in answer.json()["documents"]]
+    response = await client.post("/v1/entities", json=body)
+    assert response.status_code == 200, response.text
+    return [document["entities"] for document in response.json()["documents"]]
 
 
-def test_one_text_and_many_give_what_the_recognizer_gives() -> None:
+def test_one_text_and_several_give_the_predictions_of_the_recognizer() -> None:
     texts = [*sentences(10), "", " \n ", "x"]
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         together = await found(client, texts=texts)
-        assert together == [plain(sure_recognizer()(text)) for text in texts]
+        assert together == [entity_dicts(permissive_recognizer()(text)) for text in texts]
         assert sum(map(len, together)) > 10
         for text, entities in zip(texts, together, strict=True):
             assert await found(client, text=text) == [entities]
         assert await found(client, texts=[]) == []
 
-    with_client(story)
+    with_client(scenario)
 
 
-def test_min_score_and_labels_are_those_of_the_recognizer() -> None:
+def test_min_score_and_labels_act_as_in_the_recognizer() -> None:
     (text,) = sentences(1)
-    recognizer = sure_recognizer()
+    recognizer = permissive_recognizer()
     label = recognizer(text).entities[0].label
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         for options in ({"min_score": 0.0}, {"min_score": 0.9}, {"labels": [label]}, {}):
-            expected = plain(recognizer(text, **options))
+            expected = entity_dicts(recognizer(text, **options))
             assert await found(client, text=text, **options) == [expected]
 
-    with_client(story)
+    with_client(scenario)
 
 
 @pytest.mark.parametrize("context", [0, 7, 1000])
-def test_the_parts_of_a_text_see_what_the_whole_sees(context: int) -> None:
+def test_the_parts_of_a_text_have_the_context_of_the_whole(context: int) -> None:
     text = "\n\n".join(sentences(30)) + "   "
     whole = Document(text)
-    parts = parts_of(text, longest=300, context_words=context)
+    parts = split_text(text, max_chars=300, context_words=context)
     assert len(parts) > 5
     words = [word for sentence in whole.sentences for word in sentence.words]
     position = 0
@@ -85,7 +85,7 @@ def test_the_parts_of_a_text_have_the_passages_of_the_whole(words: int) -> None:
     def read(document: Document) -> list[Example]:
         return examples_of(document, context_words=0, passage_words=words)
 
-    parts = parts_of(text, longest=300, context_words=0, passage_words=words)
+    parts = split_text(text, max_chars=300, context_words=0, passage_words=words)
     assert [example for part in parts for example in read(part.document)] == read(Document(text))
     assert (len(parts) > 5) == (words < 10_000)
 
@@ -97,36 +97,36 @@ def test_the_parts_of_a_text_have_the_neighbour_sentences_of_the_whole(words: in
     def read(document: Document) -> list[Example]:
         return examples_of(document, context_words=words, neighbour_sentences=True)
 
-    parts = parts_of(text, longest=300, context_words=words, neighbour_sentences=True)
+    parts = split_text(text, max_chars=300, context_words=words, neighbour_sentences=True)
     assert [example for part in parts for example in read(part.document)] == read(Document(text))
     assert len(parts) > 5
 
 
-def test_a_long_text_is_done_in_parts_and_comes_back_whole() -> None:
+def test_a_long_text_is_processed_in_parts_with_the_same_entities() -> None:
     text = " ".join(sentences(60))
-    recognizer = Watched()
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
-        assert await found(client, text=text) == [plain(sure_recognizer()(text))]
+    async def scenario(client: httpx.AsyncClient) -> None:
+        assert await found(client, text=text) == [entity_dicts(permissive_recognizer()(text))]
 
-    with_client(story, recognizer, part_chars=200, max_batch_chars=600)
+    with_client(scenario, recognizer, part_chars=200, max_batch_chars=600)
     assert len(recognizer.batches) > 3
     assert all(sum(map(len, batch)) < 600 + 400 for batch in recognizer.batches)
 
 
-def test_only_white_space_is_no_matter_how_long() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_a_long_text_of_white_space_has_no_entities() -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         assert await found(client, texts=[" " * 5000, "\n" * 5000]) == [[], []]
 
-    with_client(story)
+    with_client(scenario)
 
 
 def test_a_short_text_overtakes_a_long_one() -> None:
     long, short = " ".join(sentences(200)), "A short one."
-    recognizer = Watched()
+    recognizer = RecordingRecognizer()
     recognizer.free.clear()
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         first = asyncio.create_task(found(client, text=long))
         await until(recognizer.busy.is_set)
         second = asyncio.create_task(found(client, text=short))
@@ -136,22 +136,22 @@ def test_a_short_text_overtakes_a_long_one() -> None:
         assert not first.done()
         await first
 
-    with_client(story, recognizer, part_chars=200, max_batch_chars=400)
+    with_client(scenario, recognizer, part_chars=200, max_batch_chars=400)
     turn = next(i for i, batch in enumerate(recognizer.batches) if short in batch)
     assert turn <= 2 < len(recognizer.batches) / 4
 
 
-def test_requests_that_arrive_together_share_a_batch_and_are_not_mixed_up() -> None:
+def test_concurrent_requests_share_a_batch_and_get_their_own_results() -> None:
     texts = sentences(64)
-    expected = [plain(sure_recognizer()(text)) for text in texts]
-    recognizer = Watched()
+    expected = [entity_dicts(permissive_recognizer()(text)) for text in texts]
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> str:
-        answers = await asyncio.gather(*(found(client, text=text) for text in texts))
-        assert answers == [[entities] for entities in expected]
+    async def scenario(client: httpx.AsyncClient) -> str:
+        responses = await asyncio.gather(*(found(client, text=text) for text in texts))
+        assert responses == [[entities] for entities in expected]
         return (await client.get("/metrics")).text
 
-    exposition = with_client(story, recognizer)
+    exposition = with_client(scenario, recognizer)
     assert len(recognizer.batches) < 16
     assert recognizer.threads == {"spandet-model_0"}
     assert sorted(recognizer.seen) == sorted(texts)
@@ -162,45 +162,45 @@ def test_requests_that_arrive_together_share_a_batch_and_are_not_mixed_up() -> N
     assert 'spandet_requests_total{path="/v1/entities",status="200"} 64.0' in exposition
 
 
-def test_without_batching_every_text_goes_alone() -> None:
-    recognizer = Watched()
+def test_without_batching_every_batch_has_one_text() -> None:
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         await found(client, texts=sentences(5))
 
-    with_client(story, recognizer, max_batch_texts=1)
+    with_client(scenario, recognizer, max_batch_texts=1)
     assert [len(batch) for batch in recognizer.batches] == [1] * 5
 
 
-def test_different_options_do_not_share_a_batch_but_get_their_own_answers() -> None:
+def test_requests_with_different_options_get_their_own_results() -> None:
     texts = sentences(12)
     scores = [None, 0.1, 0.9]
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         async def one(text: str, score: float | None) -> list[Any]:
             options = {} if score is None else {"min_score": score}
             return await found(client, text=text, **options)
 
         pairs = [(text, scores[i % 3]) for i, text in enumerate(texts)]
-        answers = await asyncio.gather(*(one(*pair) for pair in pairs))
-        for (text, score), answer in zip(pairs, answers, strict=True):
-            assert answer == [plain(sure_recognizer()(text, min_score=score))]
+        responses = await asyncio.gather(*(one(*pair) for pair in pairs))
+        for (text, score), response in zip(pairs, responses, strict=True):
+            assert response == [entity_dicts(permissive_recognizer()(text, min_score=score))]
 
-    with_client(story)
+    with_client(scenario)
 
 
 @pytest.mark.parametrize(
     "text",
     ["NUL \0 in IL-2", "a lone \ud800 surrogate", "\udfff", "خلية T في الدم", "🧬 IL-2", "\ufeffx"],
 )
-def test_every_text_goes_in_and_comes_back(text: str) -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_unusual_characters_are_returned_unchanged(text: str) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         content = json.dumps({"text": text, "min_score": 0.0}).encode("ascii")
         headers = {"Content-Type": "application/json"}
-        answer = await client.post("/v1/entities", content=content, headers=headers)
-        assert answer.status_code == 200
-        (document,) = json.loads(answer.content)["documents"]
-        assert document["entities"] == plain(sure_recognizer()(text, min_score=0.0))
+        response = await client.post("/v1/entities", content=content, headers=headers)
+        assert response.status_code == 200
+        (document,) = json.loads(response.content)["documents"]
+        assert document["entities"] == entity_dicts(permissive_recognizer()(text, min_score=0.0))
         for entity in document["entities"]:
             assert entity["text"] == text[entity["start"] : entity["end"]]
         traced = await client.post(
@@ -208,20 +208,20 @@ def test_every_text_goes_in_and_comes_back(text: str) -> None:
         )
         assert json.loads(traced.content)["text"] == text
 
-    with_client(story)
+    with_client(scenario)
 
 
-def test_a_trace_is_that_of_the_document() -> None:
+def test_a_trace_equals_the_trace_of_the_document() -> None:
     text = " ".join(sentences(8))
 
-    async def story(client: httpx.AsyncClient) -> None:
-        answer = await client.post("/v1/trace", json={"text": text})
-        assert answer.json() == trace(sure_recognizer(), Document(text)).to_json()
-        sentence = answer.json()["sentences"][2]
+    async def scenario(client: httpx.AsyncClient) -> None:
+        response = await client.post("/v1/trace", json={"text": text})
+        assert response.json() == trace(permissive_recognizer(), Document(text)).to_json()
+        sentence = response.json()["sentences"][2]
         for start, word in zip(sentence["char_starts"], sentence["words"], strict=True):
             assert text[start:].startswith(word)
         assert sentence["found"][0]["steps"]
         surest = await client.post("/v1/trace", json={"text": text, "min_score": 1.0})
         assert not any(sentence["found"] for sentence in surest.json()["sentences"])
 
-    with_client(story, part_chars=100)
+    with_client(scenario, part_chars=100)

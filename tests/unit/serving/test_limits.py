@@ -1,4 +1,4 @@
-"""What a service refuses, how it says so, and that others do not suffer."""
+"""Refused requests, their errors, and that other requests are not affected."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from support.serving_toys import (
-    Watched,
+    RecordingRecognizer,
+    entity_dicts,
     metric,
-    plain,
+    permissive_recognizer,
     sentences,
-    sure_recognizer,
     until,
     with_client,
 )
@@ -25,17 +25,17 @@ ENTITIES = "/v1/entities"
 JSON = {"Content-Type": "application/json"}
 
 
-def answer_to(
+def response_to(
     content: bytes | str | AsyncIterator[bytes],
     *,
     path: str = ENTITIES,
     sent: dict[str, str] | None = None,
     **settings: Any,
 ) -> httpx.Response:
-    async def story(client: httpx.AsyncClient) -> httpx.Response:
+    async def scenario(client: httpx.AsyncClient) -> httpx.Response:
         return await client.post(path, content=content, headers=JSON | (sent or {}))
 
-    return with_client(story, **settings)
+    return with_client(scenario, **settings)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def answer_to(
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
-        (b'{"text": NaN}', "NaN is no JSON number"),
+        (b'{"text": NaN}', "NaN is not a JSON number"),
         (b'\xef\xbb\xbf{"text": ""}', "not JSON"),
         (b'{"text": "\xff"}', "not UTF-8"),
         (b'{"text": "\xed\xa0\x80"}', "not UTF-8"),
@@ -72,32 +72,32 @@ def answer_to(
         (b'"text"', "body: "),
     ],
 )
-def test_what_is_not_understood_is_a_422_that_says_why(body: bytes, words: str) -> None:
-    answer = answer_to(body)
-    assert answer.status_code == 422
-    assert words in answer.json()["detail"]
-    assert len(answer.content) < 2000
+def test_an_invalid_body_is_a_422_with_a_reason(body: bytes, words: str) -> None:
+    response = response_to(body)
+    assert response.status_code == 422
+    assert words in response.json()["detail"]
+    assert len(response.content) < 2000
 
 
-def test_bad_input_is_not_sent_back() -> None:
-    answer = answer_to(json.dumps({"texts": [["secret"] * 1000] * 200}))
-    assert answer.status_code == 422
-    assert "secret" not in answer.text
-    assert len(answer.content) < 3000
+def test_errors_do_not_contain_the_input() -> None:
+    response = response_to(json.dumps({"texts": [["secret"] * 1000] * 200}))
+    assert response.status_code == 422
+    assert "secret" not in response.text
+    assert len(response.content) < 3000
 
 
 @pytest.mark.parametrize("sent", ["text/plain", "", "application/x-www-form-urlencoded"])
-def test_only_json_is_taken(sent: str) -> None:
-    assert answer_to(b'{"text": "a"}', sent={"Content-Type": sent}).status_code == 415
+def test_other_content_types_than_json_are_refused(sent: str) -> None:
+    assert response_to(b'{"text": "a"}', sent={"Content-Type": sent}).status_code == 415
 
 
-def test_a_long_body_is_refused_by_its_announcement() -> None:
-    answer = answer_to(json.dumps({"text": "x" * 1000}), max_body_bytes=500)
-    assert answer.status_code == 413
-    assert "500 bytes" in answer.json()["detail"]
+def test_a_body_is_refused_by_its_content_length() -> None:
+    response = response_to(json.dumps({"text": "x" * 1000}), max_body_bytes=500)
+    assert response.status_code == 413
+    assert "500 bytes" in response.json()["detail"]
 
 
-def test_a_long_body_without_announcement_is_not_kept() -> None:
+def test_a_chunked_body_is_refused_when_it_exceeds_the_limit() -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -107,38 +107,38 @@ def test_a_long_body_without_announcement_is_not_kept() -> None:
             sent += 2**20
             yield b"x" * 2**20
 
-    answer = answer_to(endless(), max_body_bytes=2**20)
-    assert answer.status_code == 413
+    response = response_to(endless(), max_body_bytes=2**20)
+    assert response.status_code == 413
     assert sent < 100 * 2**20
 
 
-def test_a_body_that_does_not_come_is_given_up() -> None:
+def test_a_body_that_does_not_arrive_times_out() -> None:
     async def slow() -> AsyncIterator[bytes]:
         yield b'{"text": '
         await asyncio.sleep(5)
         yield b'"a"}'
 
-    assert answer_to(slow(), body_seconds=0.1).status_code == 408
+    assert response_to(slow(), body_seconds=0.1).status_code == 408
 
 
-def test_long_and_many_texts_are_refused() -> None:
+def test_too_long_and_too_many_texts_are_refused() -> None:
     long = json.dumps({"texts": ["a", "x" * 11]})
-    answer = answer_to(long, max_text_chars=10)
-    assert answer.status_code == 413
-    assert "text 1 has 11 characters" in answer.json()["detail"]
-    assert answer_to(json.dumps({"texts": ["a"] * 3}), max_texts=2).status_code == 413
-    trace = answer_to(json.dumps({"text": "x" * 11}), path="/v1/trace", max_trace_chars=10)
+    response = response_to(long, max_text_chars=10)
+    assert response.status_code == 413
+    assert "text 1 has 11 characters" in response.json()["detail"]
+    assert response_to(json.dumps({"texts": ["a"] * 3}), max_texts=2).status_code == 413
+    trace = response_to(json.dumps({"text": "x" * 11}), path="/v1/trace", max_trace_chars=10)
     assert trace.status_code == 413
-    # What could never fit into the queue is not worth trying again.
+    # A request that exceeds the size of the queue must not be tried again.
     many = json.dumps({"texts": ["abc", "def"]})
-    assert answer_to(many, max_queue_texts=1).status_code == 413
-    assert answer_to(many, max_queue_chars=5).status_code == 413
+    assert response_to(many, max_queue_texts=1).status_code == 413
+    assert response_to(many, max_queue_chars=5).status_code == 413
 
 
-def test_a_full_queue_says_when_to_come_back() -> None:
-    recognizer = Watched()
+def test_a_full_queue_is_a_429_with_retry_after() -> None:
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         await client.post(ENTITIES, json={"text": "To learn the pace."})
         recognizer.free.clear()
         texts = sentences(4)
@@ -154,17 +154,17 @@ def test_a_full_queue_says_when_to_come_back() -> None:
         assert metric(exposition, "spandet_queue_texts") == 4
         assert metric(exposition, "spandet_queue_characters") == sum(map(len, texts))
         recognizer.free.set()
-        answers = await asyncio.gather(*waiting)
-        assert {answer.status_code for answer in answers} == {200}
+        responses = await asyncio.gather(*waiting)
+        assert {response.status_code for response in responses} == {200}
         assert (await client.post(ENTITIES, json={"text": "Now."})).status_code == 200
 
-    with_client(story, recognizer, max_queue_texts=4)
+    with_client(scenario, recognizer, max_queue_texts=4)
 
 
-def test_the_wait_follows_from_the_pace() -> None:
-    recognizer = Watched()
+def test_retry_after_follows_from_the_measured_throughput() -> None:
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         held = asyncio.create_task(client.post(ENTITIES, json={"text": "x" * 10}))
         recognizer.free.clear()
         await until(recognizer.busy.is_set)
@@ -180,30 +180,30 @@ def test_the_wait_follows_from_the_pace() -> None:
         recognizer.free.set()
         await held
 
-    with_client(story, recognizer, max_queue_chars=100)
+    with_client(scenario, recognizer, max_queue_chars=100)
 
 
-def test_who_waits_too_long_is_told_what_happened() -> None:
-    recognizer = Watched()
+def test_a_timeout_is_a_504_that_reports_progress() -> None:
+    recognizer = RecordingRecognizer()
     recognizer.free.clear()
 
-    async def story(client: httpx.AsyncClient) -> None:
-        answer = await client.post(ENTITIES, json={"texts": ["one", "two", "three"]})
-        assert answer.status_code == 504
-        assert "of 3 parts 0 were done, 1 had begun" in answer.json()["detail"]
+    async def scenario(client: httpx.AsyncClient) -> None:
+        response = await client.post(ENTITIES, json={"texts": ["one", "two", "three"]})
+        assert response.status_code == 504
+        assert "of 3 parts 0 were done, 1 had begun" in response.json()["detail"]
         recognizer.free.set()
         after = await client.post(ENTITIES, json={"text": "four"})
         assert after.status_code == 200
 
-    with_client(story, recognizer, timeout_seconds=3, max_batch_texts=1)
+    with_client(scenario, recognizer, timeout_seconds=3, max_batch_texts=1)
     assert recognizer.seen == ["one", "four"]
 
 
-def test_what_a_client_left_behind_is_dropped() -> None:
-    recognizer = Watched()
+def test_texts_of_a_disconnected_client_are_dropped() -> None:
+    recognizer = RecordingRecognizer()
     recognizer.free.clear()
 
-    async def story(client: httpx.AsyncClient) -> str:
+    async def scenario(client: httpx.AsyncClient) -> str:
         app = client._transport.app  # type: ignore[attr-defined]
         first = asyncio.create_task(client.post(ENTITIES, json={"text": "first"}))
         await until(recognizer.busy.is_set)
@@ -241,18 +241,20 @@ def test_what_a_client_left_behind_is_dropped() -> None:
             assert (await task).status_code == 200
         return (await client.get("/metrics")).text
 
-    exposition = with_client(story, recognizer)
+    exposition = with_client(scenario, recognizer)
     assert recognizer.seen == ["first", "last"]
     assert 'status="499"} 1.0' in exposition
     assert metric(exposition, "spandet_queue_texts") == 0
 
 
-def test_one_bad_text_does_not_poison_its_batch(caplog: pytest.LogCaptureFixture) -> None:
-    recognizer = Watched()
+def test_a_failing_text_does_not_fail_the_rest_of_its_batch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recognizer = RecordingRecognizer()
     recognizer.free.clear()
     good = sentences(6)
 
-    async def story(client: httpx.AsyncClient) -> list[httpx.Response]:
+    async def scenario(client: httpx.AsyncClient) -> list[httpx.Response]:
         first = asyncio.create_task(client.post(ENTITIES, json={"text": "first"}))
         await until(recognizer.busy.is_set)
         texts = [*good[:3], "the poison", *good[3:]]
@@ -263,20 +265,22 @@ def test_one_bad_text_does_not_poison_its_batch(caplog: pytest.LogCaptureFixture
         return await asyncio.gather(*tasks)
 
     with caplog.at_level(logging.ERROR, logger="spandet"):
-        answers = with_client(story, recognizer)
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 500, 200, 200, 200]
-    bad = answers.pop(3).json()
+        responses = with_client(scenario, recognizer)
+    assert [response.status_code for response in responses] == [200, 200, 200, 500, 200, 200, 200]
+    bad = responses.pop(3).json()
     assert bad["id"] in caplog.text
-    assert "the poison works" in caplog.text
-    assert "the poison works" not in bad["detail"]
-    for text, answer in zip(good, answers, strict=True):
-        assert answer.json() == {"documents": [{"entities": plain(sure_recognizer()(text))}]}
+    assert "poisoned text" in caplog.text
+    assert "poisoned text" not in bad["detail"]
+    for text, response in zip(good, responses, strict=True):
+        assert response.json() == {
+            "documents": [{"entities": entity_dicts(permissive_recognizer()(text))}]
+        }
 
 
-def test_a_token_is_asked_for_before_anything_is_read() -> None:
+def test_the_token_is_checked_before_the_body_is_read() -> None:
     secret = "open-sesame"  # noqa: S105 (not any more)
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         bearer = {"Authorization": f"Bearer {secret}"}
         for sent in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {secret}"}):
             for path in ("/v1/entities", "/v1/trace"):
@@ -287,19 +291,19 @@ def test_a_token_is_asked_for_before_anything_is_read() -> None:
                 assert (await client.get(path, headers=sent)).status_code == 401
         for path in ("/healthz", "/openapi.json"):
             assert (await client.get(path)).status_code == 200
-        answer = await client.post(ENTITIES, json={"text": "a"}, headers=bearer)
-        assert answer.status_code == 200
+        response = await client.post(ENTITIES, json={"text": "a"}, headers=bearer)
+        assert response.status_code == 200
         assert (await client.get("/v1/model", headers=bearer)).status_code == 200
         contract = (await client.get("/openapi.json")).json()
         assert contract["paths"]["/v1/model"]["get"]["security"]
 
-    with_client(story, token=secret, max_body_bytes=100)
+    with_client(scenario, token=secret, max_body_bytes=100)
 
 
-async def stopped_at_work(
-    client: httpx.AsyncClient, recognizer: Watched, seconds: float
+async def stop_while_busy(
+    client: httpx.AsyncClient, recognizer: RecordingRecognizer, seconds: float
 ) -> asyncio.Task[httpx.Response]:
-    """Stop a service that is held up by a text; gives who waits for the answer."""
+    """Stop a service while it processes a text; returns the task of that request."""
     recognizer.free.clear()
     held = asyncio.create_task(client.post(ENTITIES, json={"text": "held"}))
     await until(recognizer.busy.is_set)
@@ -307,26 +311,26 @@ async def stopped_at_work(
     return held
 
 
-def test_a_service_that_stops_finishes_what_it_has() -> None:
-    recognizer = Watched()
+def test_a_stopping_service_finishes_accepted_requests() -> None:
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
-        held = await stopped_at_work(client, recognizer, 30)
+    async def scenario(client: httpx.AsyncClient) -> None:
+        held = await stop_while_busy(client, recognizer, 30)
         refused = await client.post(ENTITIES, json={"text": "late"})
         assert refused.status_code == 503
         assert refused.headers["Retry-After"]
         recognizer.free.set()
         assert (await held).status_code == 200
 
-    with_client(story, recognizer)
+    with_client(scenario, recognizer)
 
 
-def test_a_service_that_stops_waits_only_so_long() -> None:
-    recognizer = Watched()
+def test_a_stopping_service_fails_requests_after_the_shutdown_timeout() -> None:
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
-        held = await stopped_at_work(client, recognizer, 0.05)
+    async def scenario(client: httpx.AsyncClient) -> None:
+        held = await stop_while_busy(client, recognizer, 0.05)
         assert (await held).status_code == 503
         recognizer.free.set()
 
-    with_client(story, recognizer)
+    with_client(scenario, recognizer)

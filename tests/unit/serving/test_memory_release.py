@@ -1,4 +1,4 @@
-"""Memory is given back: soon after requests, but not after each."""
+"""Memory is returned to the operating system soon after requests, but not after each."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from spandet.serving import batching, memory_release
-from spandet.serving.memory_release import Tidied
-from support.serving_toys import Watched, until, with_client
+from spandet.serving import batching, middleware
+from spandet.serving.middleware import MemoryRelease
+from support.serving_toys import RecordingRecognizer, until, with_client
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows whenever memory is given back."""
-    given: list[None] = []
-    monkeypatch.setattr(memory_release, "give_back", lambda: given.append(None))
-    monkeypatch.setattr(memory_release, "_SECONDS", 0.2)
-    return given
+def released(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """A list that grows with every release of memory."""
+    released: list[None] = []
+    monkeypatch.setattr(middleware, "give_back", lambda: released.append(None))
+    monkeypatch.setattr(middleware, "_RELEASE_SECONDS", 0.2)
+    return released
 
 
-def test_many_requests_are_tidied_up_after_once(given: list[None]) -> None:
+def test_memory_is_released_once_after_many_requests(released: list[None]) -> None:
     async def fails(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError(scope["type"])
 
-    async def story() -> None:
-        app = Tidied(fails)
+    async def scenario() -> None:
+        app = MemoryRelease(fails)
         for turn in (1, 2):
             for kind in ["http"] * 50 + ["lifespan"]:
                 with pytest.raises(ValueError, match=kind):
                     await app({"type": kind}, None, None)  # type: ignore[arg-type]
-            assert len(given) == turn - 1
-            await until(lambda turn=turn: len(given) == turn)  # type: ignore[misc]
+            assert len(released) == turn - 1
+            await until(lambda turn=turn: len(released) == turn)  # type: ignore[misc]
             await asyncio.sleep(0.3)
-            assert len(given) == turn
+            assert len(released) == turn
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_service_tidies_up_after_what_it_refuses_too(given: list[None]) -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_memory_is_released_after_refused_requests_too(released: list[None]) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         assert (await client.post("/v1/entities", json=[])).status_code == 422
-        await until(lambda: len(given) == 1)
+        await until(lambda: len(released) == 1)
 
-    with_client(story)
+    with_client(scenario)
 
 
-def test_every_batch_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_checked_after_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[None] = []
 
     class Counting:
@@ -56,11 +56,11 @@ def test_every_batch_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
             kept.append(None)
 
     monkeypatch.setattr(batching, "Tidiness", Counting)
-    recognizer = Watched()
+    recognizer = RecordingRecognizer()
 
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         for text in ("one", "two", "the poison"):
             await client.post("/v1/entities", json={"text": text})
 
-    with_client(story, recognizer)
+    with_client(scenario, recognizer)
     assert len(kept) == len(recognizer.batches) >= 3

@@ -1,4 +1,4 @@
-"""The id that every request has: in its answer, and in the log."""
+"""Request ids: in every response, and in the log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spandet.serving.request_ids import request_id_of
+from spandet.serving.responses import request_id_of
 from spandet.serving.server import JsonLines
-from support.serving_toys import Watched, with_client
+from support.serving_toys import RecordingRecognizer, with_client
 
 ENTITIES = "/v1/entities"
 
@@ -33,8 +33,8 @@ def test_every_id_is_short_and_printable(sent: list[bytes]) -> None:
         assert got != request_id_of([])
 
 
-def test_every_answer_has_the_id_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_every_response_has_the_id_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         huge = b"x" * 1000
         json_type = {"Content-Type": "application/json"}
         for number, (method, path, content, status) in enumerate(
@@ -49,12 +49,12 @@ def test_every_answer_has_the_id_of_its_request(caplog: pytest.LogCaptureFixture
                 ("GET", "/v1/model", b"", 500),
             ]
         ):
-            if path == "/v1/model":  # an error that nobody foresaw
+            if path == "/v1/model":  # an unexpected exception
                 client._transport.app.state.recognizer = None  # type: ignore[attr-defined]
             name = f"me-{number}"
             sent = json_type | {"X-Request-ID": name}
-            answer = await client.request(method, path, content=content, headers=sent)
-            assert (answer.status_code, answer.headers["X-Request-ID"]) == (status, name)
+            response = await client.request(method, path, content=content, headers=sent)
+            assert (response.status_code, response.headers["X-Request-ID"]) == (status, name)
             record = next(x for x in caplog.records if x.name == "spandet.requests")
             assert name in record.getMessage()
             assert json.loads(JsonLines().format(record))["request_id"] == name
@@ -64,24 +64,24 @@ def test_every_answer_has_the_id_of_its_request(caplog: pytest.LogCaptureFixture
             caplog.clear()
 
     with caplog.at_level(logging.INFO, logger="spandet"):
-        with_client(story, Watched(), max_body_bytes=100)
+        with_client(scenario, RecordingRecognizer(), max_body_bytes=100)
 
 
-def test_without_an_id_one_is_made() -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+def test_a_request_without_an_id_gets_a_new_one() -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         made = {(await client.get("/healthz")).headers["X-Request-ID"] for _ in range(3)}
         assert len(made) == 3
         odd = await client.get("/healthz", headers={"X-Request-ID": "a b"})
         assert odd.headers["X-Request-ID"] != "a b"
 
-    with_client(story)
+    with_client(scenario)
 
 
 def test_the_log_has_the_address_of_the_client(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(client: httpx.AsyncClient) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
         await client.get("/healthz")
 
     with caplog.at_level(logging.INFO, logger="spandet.requests"):
-        with_client(story)
+        with_client(scenario)
     (record,) = caplog.records
     assert json.loads(JsonLines().format(record))["client"] == "127.0.0.1"
