@@ -1,4 +1,4 @@
-"""What the service's page draws, and what it says when something is wrong; answers are canned."""
+"""Layout, themes and error messages of the service's page, with prepared responses."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 700}, "has_touch":
 # Where words of the text and their bars are.
 PLACES = """(name) => {
   const plain = (box) => ({ left: box.left, right: box.right, top: box.top, bottom: box.bottom });
-  const bars = [...document.querySelectorAll("#sheet .bar")].filter((bar) =>
+  const bars = [...document.querySelectorAll("#text-view .bar")].filter((bar) =>
     bar.entity.text === name);
-  const lines = bars[0].entity.pieces.flatMap(([start, end]) => {
+  const lines = bars[0].entity.fragments.flatMap(([start, end]) => {
     const range = document.createRange();
     const block = bars[0].entity.block;
     const nodes = [];
@@ -56,7 +56,7 @@ def visits(browser: Browser, address: str) -> Iterator[Visits]:
 
     def visit(*entities: dict[str, Any], trace: Any = None, **settings: Any) -> Visit:
         made.append(Visit(browser, address, **settings))
-        made[-1].answer(*entities, trace=trace)
+        made[-1].respond_with(*entities, trace=trace)
         made[-1].open()
         return made[-1]
 
@@ -86,19 +86,19 @@ def meet(one: dict[str, float], other: dict[str, float]) -> bool:
 
 
 @pytest.mark.parametrize("settings", [{}, PHONE], ids=["wide", "phone"])
-def test_bars_lie_under_their_words_and_never_meet(
+def test_bars_are_under_their_words_and_do_not_overlap(
     visits: Visits, settings: dict[str, Any]
 ) -> None:
     visit = visits(*NESTED, **settings)
     visit.find(TEXT)
-    visit.page.wait_for_timeout(1000)  # they grow
+    visit.page.wait_for_timeout(1000)  # until the animation ends
     everything = []
     for each in NESTED:
         assert_under_its_words(visit, each["text"])
         everything += places(visit, each["text"])["bars"]
     for i, one in enumerate(everything):
         assert not any(meet(one, other) for other in everything[i + 1 :])
-    words = visit.page.evaluate("""[...document.querySelectorAll("#sheet .run > span")].flatMap(
+    words = visit.page.evaluate("""[...document.querySelectorAll("#text-view .run > span")].flatMap(
       (run) => [...run.getClientRects()].map(({ left, right, top, bottom }) =>
         ({ left, right, top: top + 4, bottom: bottom - 4 })))""")
     assert not any(meet(bar, word) for bar in everything for word in words)
@@ -115,12 +115,14 @@ def test_bars_follow_when_the_window_changes(visits: Visits) -> None:
         assert_under_its_words(visit, each["text"])
 
 
-def test_pieces_are_linked_by_a_dashed_line(visits: Visits) -> None:
-    apart = entity(TEXT, "pain in knee and shoulder", "cell", 0.9, pieces=["pain in", "shoulder"])
+def test_fragments_are_linked_by_a_dashed_line(visits: Visits) -> None:
+    apart = entity(
+        TEXT, "pain in knee and shoulder", "cell", 0.9, fragments=["pain in", "shoulder"]
+    )
     visit = visits(apart)
     visit.find(TEXT)
-    expect(visit.page.locator("#sheet .bar")).to_have_count(2)
-    link = visit.page.locator("#sheet .link")
+    expect(visit.page.locator("#text-view .bar")).to_have_count(2)
+    link = visit.page.locator("#text-view .link")
     assert link.evaluate("(link) => getComputedStyle(link).borderBlockStartStyle") == "dashed"
     box = link.bounding_box()
     bars = places(visit, "pain in … shoulder")["bars"]
@@ -137,7 +139,7 @@ def test_right_to_left_text_is_laid_out_from_the_right(visits: Visits) -> None:
     visit = visits(latin, whole, inner)
     visit.find(text)
     visit.page.wait_for_timeout(1000)
-    words = visit.page.locator("#sheet .words")
+    words = visit.page.locator("#text-view .words")
     assert words.evaluate("(words) => getComputedStyle(words).direction") == "rtl"
     for each in (whole, inner, latin):
         assert_under_its_words(visit, each["text"])
@@ -147,8 +149,8 @@ def test_right_to_left_text_is_laid_out_from_the_right(visits: Visits) -> None:
     assert box is not None
     start = visit.page.evaluate("""() => {
       const range = document.createRange();
-      range.setStart(document.querySelector("#sheet .words").firstChild, 0);
-      range.setEnd(document.querySelector("#sheet .words").firstChild, 1);
+      range.setStart(document.querySelector("#text-view .words").firstChild, 0);
+      range.setEnd(document.querySelector("#text-view .words").firstChild, 1);
       return range.getBoundingClientRect().right;
     }""")
     assert start == pytest.approx(box["x"] + box["width"], abs=3)
@@ -157,7 +159,7 @@ def test_right_to_left_text_is_laid_out_from_the_right(visits: Visits) -> None:
     assert visit.page.evaluate("document.activeElement.entity.text") == whole["text"]
 
 
-def test_markup_in_a_text_is_text(visits: Visits) -> None:
+def test_markup_in_a_text_is_escaped(visits: Visits) -> None:
     text = "<script>window.hacked = 1</script> & <img src=x onerror='window.hacked = 2'> IL-2"
     label = {"label": "<b>DNA</b>"}
     visit = visits(
@@ -165,9 +167,9 @@ def test_markup_in_a_text_is_text(visits: Visits) -> None:
     )
     visit.find(text)
     visit.bars.first.click()
-    assert visit.page.locator("#sheet .words").inner_text() == text
+    assert visit.page.locator("#text-view .words").inner_text() == text
     expect(visit.page.locator("#details h2")).to_have_text("<script>window")
-    assert visit.page.locator("#sheet img, #sheet script, #details b").count() == 0
+    assert visit.page.locator("#text-view img, #text-view script, #details b").count() == 0
     assert visit.page.evaluate("window.hacked") is None
 
 
@@ -178,7 +180,7 @@ def test_offsets_count_characters_not_units(visits: Visits) -> None:
     for words in ("IL-2 gene", "T cells"):
         drawn = visit.page.evaluate(
             """(words) => {
-              const { entity } = [...document.querySelectorAll("#sheet .bar")]
+              const { entity } = [...document.querySelectorAll("#text-view .bar")]
                 .find((bar) => bar.entity.text === words);
               return document.getElementById("text").value.slice(entity.start, entity.end);
             }""",
@@ -187,7 +189,7 @@ def test_offsets_count_characters_not_units(visits: Visits) -> None:
         assert drawn == words
 
 
-def test_dark_follows_the_system_and_has_a_switch(visits: Visits) -> None:
+def test_dark_mode_follows_the_system_and_has_a_switch(visits: Visits) -> None:
     visit = visits(color_scheme="dark")
     switch = visit.page.get_by_role("button", name="Dark mode")
 
@@ -204,11 +206,11 @@ def test_dark_follows_the_system_and_has_a_switch(visits: Visits) -> None:
     assert back() == light
     switch.click()
     assert back() == dark
-    visit.page.emulate_media(color_scheme="light")  # back to what the system says
+    visit.page.emulate_media(color_scheme="light")  # the page follows the system again
     assert back() == light
 
 
-def test_a_busy_server_is_asked_again(visits: Visits) -> None:
+def test_a_request_to_a_busy_server_is_repeated(visits: Visits) -> None:
     visit = visits(*NESTED)
     calls: list[str] = []
 
@@ -231,14 +233,16 @@ def test_a_busy_server_is_asked_again(visits: Visits) -> None:
 @pytest.mark.parametrize(
     ("status", "words", "again"),
     [
-        (413, "too long for the server. The server says: at most 9", False),
-        (422, "cannot read this text", False),
-        (500, "could not do it (error 500)", True),
-        (503, "shutting down", True),
+        (413, "too long for the server. Message of the server: at most 9", False),
+        (422, "refused the text", False),
+        (500, "The request failed (error 500)", True),
+        (503, "starting or stopping", True),
         (504, "took too long", True),
     ],
 )
-def test_an_error_is_said_kindly(visits: Visits, status: int, words: str, again: bool) -> None:
+def test_errors_of_the_server_have_readable_messages(
+    visits: Visits, status: int, words: str, again: bool
+) -> None:
     visit = visits(*NESTED)
     answer = {"status": status, "json": {"detail": "at most 9"}}
     visit.page.route("**/v1/entities", lambda route: route.fulfill(**answer), times=1)
@@ -251,25 +255,27 @@ def test_an_error_is_said_kindly(visits: Visits, status: int, words: str, again:
     expect(visit.page.get_by_role("alert")).to_be_hidden()
 
 
-def test_a_server_that_is_away_can_be_asked_again(visits: Visits) -> None:
+def test_a_failed_request_can_be_tried_again(visits: Visits) -> None:
     visit = visits(*NESTED)
     visit.page.route("**/v1/entities", lambda route: route.abort(), times=1)
     visit.page.locator("#text").fill(TEXT)
     visit.page.locator("#find").click()
-    expect(visit.page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(visit.page.get_by_role("alert")).to_contain_text("does not respond")
     visit.page.get_by_role("button", name="Try again").click()
     expect(visit.bars).to_have_count(len(NESTED))
 
 
-def test_a_file_that_is_no_text_is_refused(visits: Visits, tmp_path: Path) -> None:
+def test_a_binary_file_is_refused(visits: Visits, tmp_path: Path) -> None:
     visit = visits()
     path = tmp_path / "picture.txt"
     path.write_bytes(b"\x89PNG\xff\x00")
     visit.page.locator("#file").set_input_files(path)
-    expect(visit.page.get_by_role("alert")).to_contain_text("picture.txt is no text file in UTF-8")
+    expect(visit.page.get_by_role("alert")).to_contain_text(
+        "picture.txt is not a text file in UTF-8"
+    )
 
 
-def test_a_token_is_asked_for_and_kept_in_memory_only(browser: Browser) -> None:
+def test_a_token_is_requested_and_kept_in_memory_only(browser: Browser) -> None:
     with serving(create_app(permissive_recognizer(), token="open sesame")) as address:  # noqa: S106
         visit = Visit(browser, address)
         visit.open()

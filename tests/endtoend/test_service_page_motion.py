@@ -1,4 +1,4 @@
-"""The service's page in motion: ways of entities, long texts, and the laws of its arithmetic."""
+"""The service's page: trajectories, long texts, and laws of its text functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.page_visits import Visit, entity
 TEXT = "There is pain in the knee and shoulder of the man."
 WORDS = ["There", "is", "pain", "in", "the", "knee", "and", "shoulder", "of", "the", "man", "."]
 APART = entity(
-    TEXT, "pain in the knee and shoulder", "cell", 0.9, pieces=["pain in the", "shoulder"]
+    TEXT, "pain in the knee and shoulder", "cell", 0.9, fragments=["pain in the", "shoulder"]
 )
 PROBS = {"no_entity": 0.1, "label_probs": {"DNA": 0.0, "cell": 0.9, "protein": 0.0}}
 
@@ -49,18 +49,18 @@ TRACE = {
 }
 # The words that bars are under, whole or in part.
 COVERED = """() => {
-  const bars = [...document.querySelectorAll(".way .bar:not([hidden])")]
+  const bars = [...document.querySelectorAll(".trajectory .bar:not([hidden])")]
     .map((bar) => bar.getBoundingClientRect());
-  return [...document.querySelectorAll(".way .w")].filter((word) => {
+  return [...document.querySelectorAll(".trajectory .w")].filter((word) => {
     const box = word.getBoundingClientRect();
     return bars.some((bar) => bar.left < box.right - 1 && box.left < bar.right - 1
       && bar.top >= box.bottom - 2 && bar.top < box.bottom + 4);
   }).map((word) => word.textContent);
 }"""
-# Texts of every sort, and spans in them, by a small generator of its own.
+# Random texts and spans from a seeded generator.
 LAWS = """async (seed) => {
   const { blocksOf, clustersOf, countCharacters, layersOf, portionsOf, unitsOf } =
-    await import("/words.js");
+    await import("/spans.js");
   let state = seed;
   const below = (most) => {
     state = (state * 1103515245 + 12345) % 2147483648;
@@ -97,38 +97,38 @@ LAWS = """async (seed) => {
 }"""
 
 
-def comes_to_cover(visit: Visit, words: list[str]) -> None:
-    """Bars move for a while before they rest under these words."""
+def wait_until_bars_cover(visit: Visit, words: list[str]) -> None:
+    """Wait until the bars are under exactly these words."""
     covers = f"(words) => String(({COVERED})()) === String(words)"
     visit.page.wait_for_function(covers, arg=words)
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-def test_pieces_move_on_their_own_ways(browser: Browser, address: str, motion: str) -> None:
+def test_fragments_have_their_own_trajectories(browser: Browser, address: str, motion: str) -> None:
     visit = Visit(browser, address, reduced_motion=motion)
-    visit.answer(APART, trace=TRACE)
+    visit.respond_with(APART, trace=TRACE)
     visit.open()
     visit.find(TEXT)
     visit.bars.first.click()
     rows = visit.page.locator(".stages tbody tr")
     expect(rows).to_have_count(3)
     expect(rows.last).to_have_class("now", timeout=20_000)
-    comes_to_cover(visit, ["pain", "in", "the", "shoulder"])
-    expect(visit.page.locator(".way .link:not([hidden])")).to_have_count(1)
+    wait_until_bars_cover(visit, ["pain", "in", "the", "shoulder"])
+    expect(visit.page.locator(".trajectory .link:not([hidden])")).to_have_count(1)
     slider = visit.page.get_by_role("slider", name="Stage")
     slider.press("Home")
     expect(rows.first).to_have_class("now")
     expect(rows.first).to_contain_text("1.50 – 3.00 + 9.00 – 10.00")
     visit.page.wait_for_function("() => document.querySelector('.player input').value === '0'")
-    comes_to_cover(visit, ["is", "pain", "in", "the", "man"])
+    wait_until_bars_cover(visit, ["is", "pain", "in", "the", "man"])
     assert slider.get_attribute("aria-valuetext") == "stage 0"
-    expect(visit.page.locator(".way .link:not([hidden])")).to_have_count(0)
+    expect(visit.page.locator(".trajectory .link:not([hidden])")).to_have_count(0)
     visit.finish()
 
 
-def test_who_wants_no_motion_sees_whole_stages_only(browser: Browser, address: str) -> None:
+def test_with_reduced_motion_only_whole_stages_are_shown(browser: Browser, address: str) -> None:
     visit = Visit(browser, address, reduced_motion="reduce")
-    visit.answer(APART, trace=TRACE)
+    visit.respond_with(APART, trace=TRACE)
     visit.open()
     visit.page.evaluate("""() => {
       window.seen = new Set();
@@ -146,13 +146,13 @@ def test_who_wants_no_motion_sees_whole_stages_only(browser: Browser, address: s
     visit.finish()
 
 
-def test_a_long_text_stays_handy(browser: Browser, address: str) -> None:
+def test_a_long_text_stays_responsive(browser: Browser, address: str) -> None:
     line = "The IL-2 gene of T cells is silent, and nobody knows why that should be so. "
     text = (line * 14 + "\n") * 94
     assert len(text) > 100_000
     visit = Visit(browser, address)
     visit.open()
-    visit.answer()
+    visit.respond_with()
 
     def found(route: Any) -> None:
         sent = route.request.post_data_json["text"]
@@ -168,19 +168,19 @@ def test_a_long_text_stays_handy(browser: Browser, address: str) -> None:
     assert visit.heading == "1,316 entities"
     assert 0 < visit.bars.count() < 600  # only what is near the window
     began = time.monotonic()
-    visit.page.get_by_role("slider", name="Score above").fill("0.95")
+    visit.page.get_by_role("slider", name="Minimum score").fill("0.95")
     expect(visit.bars).to_have_count(0)
-    visit.page.get_by_role("slider", name="Score above").fill("0.5")
+    visit.page.get_by_role("slider", name="Minimum score").fill("0.5")
     visit.bars.first.focus()
     visit.page.keyboard.press("End")
     last = visit.page.evaluate("document.activeElement.entity.end")
     assert last == text.rindex("IL-2 gene") + len("IL-2 gene")
     assert time.monotonic() - began < 10
-    expect(visit.page.locator("#sheet .bar:focus")).to_be_in_viewport()
+    expect(visit.page.locator("#text-view .bar:focus")).to_be_in_viewport()
     visit.finish()
 
 
-def test_texts_are_cut_and_counted_by_law(browser: Browser, address: str) -> None:
+def test_splitting_and_counting_of_random_texts(browser: Browser, address: str) -> None:
     visit = Visit(browser, address)
     visit.open()
     for seed in range(150):

@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: open one, run a script in it, and hear what it says."""
+"""Tests of pages in a real browser: open a page, run a script in it, and read its report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = [
     "--enable-logging=stderr",
 ]
 
-# A page's test calls report(…) when it is done; the test gets it as JSON from the dumped page.
+# The script of a test calls report(…) at its end; the test reads the JSON from the dumped page.
 REPORT = """
 const report = (found) => {
   const place = document.createElement("pre");
@@ -41,10 +41,10 @@ const report = (found) => {
 
 
 def find_browser() -> str:
-    """The browser to look at pages with; a test that asks is skipped where there is none."""
+    """The path of a browser; without one the test is skipped."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
-        pytest.skip(f"needs a browser to look at the page, one of: {', '.join(BROWSERS)}")
+        pytest.skip(f"needs a browser, one of: {', '.join(BROWSERS)}")
     return found
 
 
@@ -59,16 +59,16 @@ def probe(
     milliseconds: int = 500,
     flags: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Open the page at `address`, run the script after its own, and return what it reports.
+    """Open a page, run a script after its own scripts, and return the script's report.
 
     Args:
-        browser: What `find_browser` found.
-        folder: Where the page and the browser's files may go.
-        page: The page.
-        script: Must call `report` with an object.
-        address: What follows the page's name in the address.
-        width: Of the window, in pixels.
-        milliseconds: Of the page's own time, for events that a click causes and for animations.
+        browser: Path of the browser, from `find_browser`.
+        folder: Folder for the page and the browser's profile.
+        page: HTML of the page.
+        script: JavaScript that calls `report` with an object.
+        address: Fragment or query after the page's name in the URL.
+        width: Width of the window in pixels.
+        milliseconds: Virtual time of the page, for events after clicks and for animations.
         flags: More options of the browser.
     """
     path = folder / "page.html"

@@ -1,6 +1,6 @@
-"""What tests of the service's page share: a browser to drive, and a service to visit.
+"""Fixtures for tests of the service's page: a browser and a service.
 
-Imports stand inside, so that the other tests run where there is no browser, or no driver for it.
+Imports are inside functions, so that the other tests run without a browser or its driver.
 """
 # ruff: noqa: PLC0415
 
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def recognizer(browser: Browser) -> Recognizer:
-    """Whom the service asks; a module may have another one."""
+    """The model of the service; a test module may define another."""
     from support.serving_toys import permissive_recognizer
 
     return permissive_recognizer()

@@ -1,4 +1,4 @@
-"""Visits to the page of the service in a real browser that a test drives."""
+"""Visits to the page of the service in a real browser, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODEL = {
 
 @contextmanager
 def chromium(executable: str) -> Iterator[Browser]:
-    """A browser that scripts can drive; `executable` is what `find_browser` found."""
+    """A browser under the control of Playwright; `executable` comes from `find_browser`."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
@@ -58,77 +58,77 @@ def serving(app: FastAPI) -> Iterator[str]:
 
 
 AT_REST = "() => document.getAnimations().every((one) => one.playState !== 'running')"
-"""Bars grow when they come."""
+"""Whether the animations of new bars have ended."""
 
 
 class Visit:
-    """A visit to a page, with everything that must not happen: errors, and calls elsewhere."""
+    """A visit to a page that records console errors and requests to other hosts."""
 
     def __init__(self, browser: Browser, address: str, **settings: Any) -> None:
         self.address = address
         self.context = browser.new_context(**settings)
         self.page = self.context.new_page()
         self.page.set_default_timeout(20_000)  # a busy machine
-        self.complaints: list[str] = []
-        self.elsewhere: list[str] = []
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", self._notice)
+        self.errors: list[str] = []
+        self.foreign_requests: list[str] = []
+        self.page.on("console", self._on_message)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._on_request)
 
-    def _hear(self, message: ConsoleMessage) -> None:
-        # A browser itself reports every answer that is no success; the page says it kindly.
+    def _on_message(self, message: ConsoleMessage) -> None:
+        # The browser itself reports every response with an error status.
         if message.type in {"error", "warning"} and "Failed to load resource" not in message.text:
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
-    def _notice(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         if not request.url.startswith((self.address, "data:", "blob:")):
-            self.elsewhere.append(request.url)
+            self.foreign_requests.append(request.url)
 
     def open(self) -> None:
-        """Go to the page."""
+        """Open the page."""
         self.page.goto(self.address)
 
     def find(self, text: str) -> None:
-        """Put a text in, and ask for its entities."""
-        self.page.get_by_role("textbox", name="Text to look for").fill(text)
+        """Enter a text, find its entities, and wait for the results."""
+        self.page.get_by_role("textbox", name="Input text").fill(text)
         self.page.get_by_role("button", name="Find entities").click()
         self.page.wait_for_selector("#results:not([hidden])")
         self.page.wait_for_function(AT_REST)
 
-    def answer(self, *entities: dict[str, Any], trace: dict[str, Any] | None = None) -> None:
-        """Play the server: whatever is asked, these entities are in it."""
-        answers = {
+    def respond_with(self, *entities: dict[str, Any], trace: dict[str, Any] | None = None) -> None:
+        """Replace the responses of the server: every text has these entities."""
+        bodies = {
             "model": MODEL,
             "entities": {"documents": [{"entities": entities}]},
             "trace": trace,
         }
-        for name, body in answers.items():
-            self.page.route(f"**/v1/{name}", _Canned(json.dumps(body)))
+        for name, body in bodies.items():
+            self.page.route(f"**/v1/{name}", _FixedResponse(json.dumps(body)))
 
     @property
     def bars(self) -> Locator:
-        """The entities that are drawn, in the order of the text."""
-        return self.page.locator("#sheet button.bar")
+        """The buttons of the drawn entities, in the order of the text."""
+        return self.page.locator("#text-view button.bar")
 
     @property
     def names(self) -> list[str]:
-        """What a screen reader says of each."""
+        """The accessible names of the drawn entities."""
         return [bar.get_attribute("aria-label") or "" for bar in self.bars.all()]
 
     @property
     def heading(self) -> str:
-        """How many there are."""
+        """The heading with the number of entities."""
         return self.page.locator("#found").inner_text()
 
     def finish(self) -> None:
-        """Leave the page; it must have been quiet."""
+        """Close the page, and check that there were no errors and no requests to other hosts."""
         self.context.close()
-        assert self.complaints == []
-        assert self.elsewhere == []
+        assert self.errors == []
+        assert self.foreign_requests == []
 
 
-class _Canned:
-    """Answers a request with the same body, always."""
+class _FixedResponse:
+    """A route handler that always responds with the same body."""
 
     def __init__(self, body: str) -> None:
         self.body = body
@@ -138,16 +138,16 @@ class _Canned:
 
 
 def entity(
-    text: str, words: str, label: str, score: float, *, pieces: Sequence[str] = ()
+    text: str, words: str, label: str, score: float, *, fragments: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """An entity as the service gives it, by its first occurrence; `pieces` follow one another."""
+    """An entity in the format of the service, at the first occurrence of its words."""
     start = text.index(words)
     found = {"start": start, "end": start + len(words), "label": label, "score": score}
-    if not pieces:
+    if not fragments:
         return found | {"text": words}
-    fragments, at = [], start
-    for piece in pieces:
-        at = text.index(piece, at)
-        fragments.append([at, at + len(piece)])
-        at += len(piece)
-    return found | {"text": " … ".join(pieces), "fragments": fragments}
+    spans, at = [], start
+    for fragment in fragments:
+        at = text.index(fragment, at)
+        spans.append([at, at + len(fragment)])
+        at += len(fragment)
+    return found | {"text": " … ".join(fragments), "fragments": spans}

@@ -1,7 +1,7 @@
-// Talks to the server that this page came from, and says in plain words what went wrong.
+// Requests to the server of this page, with retries and readable error messages.
 
 const TRIES = 6;
-const LONGEST_WAIT = 30; // seconds
+const MAX_WAIT = 30; // seconds
 
 let token = ""; // in memory only
 
@@ -9,8 +9,8 @@ export const useToken = (value) => {
   token = value.trim();
 };
 
-// `kind`: "token" (one is needed, or it is wrong), "refused" (asking again will not help) or "failed".
-export class Trouble extends Error {
+// `kind`: "token" (missing or wrong), "refused" (a retry will not help) or "failed".
+export class RequestError extends Error {
   constructor(kind, message) {
     super(message);
     this.kind = kind;
@@ -30,23 +30,23 @@ const detailOf = async (response) => {
   }
 };
 
-const because = (detail) => (detail ? ` The server says: ${detail}` : "");
+const reason = (detail) => (detail ? ` Message of the server: ${detail}` : "");
 
 const MESSAGES = {
-  401: ["token", () => (token ? "The server does not accept this token." : "The server asks for an access token.")],
+  401: ["token", () => (token ? "The server does not accept this token." : "The server requires an access token.")],
   403: ["token", () => "The server does not accept this token."],
-  413: ["refused", (detail) => `This text is too long for the server.${because(detail)}`],
-  422: ["refused", (detail) => `The server cannot read this text.${because(detail)}`],
-  429: ["failed", () => "The server is still busy with other texts. Please try again in a moment."],
-  503: ["failed", () => "The server is shutting down or starting. Please try again in a moment."],
-  504: ["failed", (detail) => `The server took too long. A shorter text may help.${because(detail)}`],
+  413: ["refused", (detail) => `The text is too long for the server.${reason(detail)}`],
+  422: ["refused", (detail) => `The server refused the text.${reason(detail)}`],
+  429: ["failed", () => "The server is busy with other texts. Please try again in a moment."],
+  503: ["failed", () => "The server is starting or stopping. Please try again in a moment."],
+  504: ["failed", (detail) => `The server took too long. Try a shorter text.${reason(detail)}`],
 };
 
-const troubleOf = async (response) => {
+const errorOf = async (response) => {
   const detail = await detailOf(response);
-  const [kind, say] = MESSAGES[response.status]
-    ?? ["failed", () => `The server could not do it (error ${response.status}).${because(detail)}`];
-  return new Trouble(kind, say(detail));
+  const [kind, message] = MESSAGES[response.status]
+    ?? ["failed", () => `The request failed (error ${response.status}).${reason(detail)}`];
+  return new RequestError(kind, message(detail));
 };
 
 const sleep = (seconds, signal) => new Promise((resolve, reject) => {
@@ -57,7 +57,7 @@ const sleep = (seconds, signal) => new Promise((resolve, reject) => {
   }, { once: true });
 });
 
-// Counts down aloud, so that nobody wonders why nothing happens.
+// Calls `onWait` every second with the seconds left.
 const wait = async (seconds, { signal, onWait }) => {
   for (let left = Math.ceil(seconds); left > 0; left -= 1) {
     onWait?.(left);
@@ -74,50 +74,50 @@ const send = async (path, options, signal) => {
     return await fetch(path, { ...options, headers, signal, credentials: "omit", cache: "no-store" });
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    throw new Trouble("failed", "The server does not answer. Is it still running, and are you connected?");
+    throw new RequestError("failed", "The server does not respond. Is it running, and are you connected?");
   }
 };
 
-const ask = async (path, options, { signal, onWait } = {}) => {
+const request = async (path, options, { signal, onWait } = {}) => {
   for (let tries = 1; ; tries += 1) {
     const response = await send(path, options, signal);
     if (response.status === 429 && tries < TRIES) {
       const seconds = Number(response.headers.get("Retry-After")) || 2 ** tries;
-      await wait(Math.min(seconds, LONGEST_WAIT), { signal, onWait });
+      await wait(Math.min(seconds, MAX_WAIT), { signal, onWait });
       continue;
     }
-    if (!response.ok) throw await troubleOf(response);
+    if (!response.ok) throw await errorOf(response);
     try {
       return await response.json();
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw new Trouble("failed", "The answer of the server broke off or is no JSON.");
+      throw new RequestError("failed", "The response of the server is incomplete or not JSON.");
     }
   }
 };
 
-const post = (path, body, options) => ask(path, { method: "POST", body: JSON.stringify(body) }, options);
+const post = (path, body, options) => request(path, { method: "POST", body: JSON.stringify(body) }, options);
 
-export const fetchModel = (options) => ask("v1/model", {}, options);
+export const fetchModel = (options) => request("v1/model", {}, options);
 
 export const fetchEntities = async (text, minScore, options) => {
-  const answer = await post("v1/entities", { text, min_score: minScore }, options);
-  return answer.documents[0].entities;
+  const { documents } = await post("v1/entities", { text, min_score: minScore }, options);
+  return documents[0].entities;
 };
 
 export const fetchTrace = (text, minScore, options) => post("v1/trace", { text, min_score: minScore }, options);
 
-// A text file as text; throws Trouble where it is none.
-export const readTextFile = async (file, longest) => {
-  if (file.size > 4 * longest) {
-    throw new Trouble("refused", `${file.name} is too long: ${number(longest)} characters are the most.`);
+// The content of a text file; throws a RequestError for other files.
+export const readTextFile = async (file, maxChars) => {
+  if (file.size > 4 * maxChars) {
+    throw new RequestError("refused", `${file.name} is too long: the maximum is ${number(maxChars)} characters.`);
   }
   const bytes = await file.arrayBuffer();
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (!text.includes("\0")) return text;
   } catch {
-    // Said below.
+    // The error below.
   }
-  throw new Trouble("refused", `${file.name} is no text file in UTF-8.`);
+  throw new RequestError("refused", `${file.name} is not a text file in UTF-8.`);
 };

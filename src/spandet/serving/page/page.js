@@ -1,22 +1,21 @@
-// The page: what is asked, what is shown, and what happens when somebody touches something.
+// The page: input, requests, filters, selection of entities, and messages.
 
-import { Trouble, fetchModel, readTextFile, useToken } from "./client.js";
+import { RequestError, fetchModel, readTextFile, useToken } from "./client.js";
 import { createPanel } from "./panel.js";
+import { LOWEST_SCORE, createTraces, search } from "./requests.js";
 import { samplesFor } from "./samples.js";
-import { LOWEST_SCORE, search } from "./search.js";
-import { createSheet } from "./sheet.js";
-import { createTraces } from "./traces.js";
+import { createTextView } from "./text_view.js";
 
-const LONGEST = 1_000_000; // characters of a file
-const PATIENCE = 300; // milliseconds before the page says that it is working
-const GOLDEN_ANGLE = 137.508; // as everywhere in spandet: a hue for every label
+const MAX_FILE_CHARS = 1_000_000;
+const PROGRESS_DELAY = 300; // milliseconds before the progress bar is shown
+const GOLDEN_ANGLE = 137.508; // between the hues of labels, as on the other pages of spandet
 
 const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
 const counted = (count, one, more) => `${number(count)} ${count === 1 ? one : more}`;
 
 let model = null;
-let text = ""; // what is shown
+let text = ""; // the text of the results
 let entities = [];
 let minScore = 0;
 const hidden = new Set(); // labels
@@ -24,47 +23,47 @@ const hidden = new Set(); // labels
 const labels = () => model?.labels ?? [];
 const hueOf = (label) => Math.round(255 + Math.max(0, labels().indexOf(label)) * GOLDEN_ANGLE) % 360;
 const isShown = (entity) => entity.score > minScore && !hidden.has(entity.label);
-const say = (message) => { at("status").textContent = message; };
+const announce = (message) => { at("status").textContent = message; }; // for screen readers
 
-// Trouble.
+// Errors.
 
 let again = () => {};
 
-const showTrouble = (trouble, retry) => {
-  if (!(trouble instanceof Trouble)) throw trouble;
+const showError = (error, retry) => {
+  if (!(error instanceof RequestError)) throw error;
   again = retry;
-  const wantsToken = trouble.kind === "token";
-  at("access").hidden = !wantsToken;
+  const needsToken = error.kind === "token";
+  at("access").hidden = !needsToken;
   at("notice").hidden = false;
-  at("message").textContent = trouble.message;
-  at("again").hidden = trouble.kind !== "failed";
-  if (wantsToken) at("token").focus();
+  at("message").textContent = error.message;
+  at("again").hidden = error.kind !== "failed";
+  if (needsToken) at("token").focus();
 };
 
-const clearTrouble = () => {
+const clearError = () => {
   at("notice").hidden = true;
   at("access").hidden = true;
 };
 
 at("again").addEventListener("click", () => {
-  clearTrouble();
+  clearError();
   again();
 });
 at("access").addEventListener("submit", (event) => {
   event.preventDefault();
   useToken(at("token").value);
   at("token").value = "";
-  clearTrouble();
+  clearError();
   again();
 });
 
 // The model.
 
 const describeModel = () => {
-  const parts = [model.name, model.detector, counted(labels().length, "label", "labels")];
+  const facts = [model.name, model.detector, counted(labels().length, "label", "labels")];
   const figures = (model.measured ?? []).map(({ data, f1 }) => `${(100 * f1).toFixed(2)} (${data})`);
-  if (figures.length) parts.push(`F1 ${figures.join(", ")}`);
-  at("model").textContent = parts.join(" · ");
+  if (figures.length) facts.push(`F1 ${figures.join(", ")}`);
+  at("model").textContent = facts.join(" · ");
   at("model").title = `encoder ${model.encoder}, spandet ${model.version}`;
   document.title = `${model.name} · spandet`;
 };
@@ -83,48 +82,49 @@ const showSamples = () => {
   }));
 };
 
-const meetModel = async (options) => {
+const loadModel = async (options) => {
   if (model) return;
   model = await fetchModel(options);
   describeModel();
   showSamples();
 };
 
-// Asking.
+// Requests.
 
-let current = null; // the controller of the search that is under way
+let current = null; // the controller of the running search
 
-const working = (message, part) => {
+const showProgress = (message, share) => {
   at("working-on").textContent = message;
-  if (part === undefined) at("progress").removeAttribute("value");
-  else at("progress").value = part;
+  if (share === undefined) at("progress").removeAttribute("value");
+  else at("progress").value = share;
 };
 
 const find = async () => {
   const wanted = at("text").value;
   current?.abort();
-  clearTrouble();
+  clearError();
   if (!wanted.trim()) {
     at("text").focus();
-    say("Paste a text first, or choose an example.");
+    announce("Paste a text first, or choose an example.");
     return;
   }
   const mine = current = new AbortController();
   const options = {
     signal: mine.signal,
-    onProgress: (done, all) => working(`${number(done)} of ${number(all)} characters`, done / all),
-    onWait: (seconds) => working(seconds ? `The server is busy: trying again in ${seconds} s` : "Trying again …"),
+    onProgress: (done, all) => showProgress(`${number(done)} of ${number(all)} characters`, done / all),
+    onWait: (seconds) =>
+      showProgress(seconds ? `The server is busy: trying again in ${seconds} s` : "Trying again …"),
   };
-  const patience = setTimeout(() => { at("working").hidden = false; }, PATIENCE);
+  const delayed = setTimeout(() => { at("working").hidden = false; }, PROGRESS_DELAY);
   at("find").setAttribute("aria-busy", "true");
-  working("Finding entities …");
+  showProgress("Finding entities …");
   try {
-    await meetModel(options);
+    await loadModel(options);
     show(wanted, await search(wanted, model, options));
-  } catch (trouble) {
-    if (!mine.signal.aborted) showTrouble(trouble, find);
+  } catch (error) {
+    if (!mine.signal.aborted) showError(error, find);
   } finally {
-    clearTimeout(patience);
+    clearTimeout(delayed);
     if (current === mine) {
       at("working").hidden = true;
       at("find").removeAttribute("aria-busy");
@@ -137,15 +137,15 @@ at("stop").addEventListener("click", () => {
   at("text").focus();
 });
 
-// Showing.
+// Results.
 
 const describe = ({ text: words, label, score, characters }) =>
   `${words}: ${label}, score ${score.toFixed(2)}, characters ${characters.start} to ${characters.end}`;
 
-const sheet = createSheet(at("sheet"), { hueOf, describe, onChoose: (entity) => choose(entity) });
+const view = createTextView(at("text-view"), { hueOf, describe, onChoose: (entity) => choose(entity) });
 
 const summarize = () => {
-  const shown = sheet.visible().length;
+  const shown = view.visible().length;
   const all = counted(entities.length, "entity", "entities");
   at("found").textContent = shown === entities.length ? all : `${number(shown)} of ${all}`;
   for (const chip of at("labels").querySelectorAll(".chip")) {
@@ -154,18 +154,18 @@ const summarize = () => {
   }
 };
 
-let speaking = 0;
-const announce = () => { // when the slider rests
-  clearTimeout(speaking);
-  speaking = setTimeout(() => say(`${at("found").textContent} shown`), 400);
+let announcing = 0;
+const announceSoon = () => { // once, after the last change of the slider
+  clearTimeout(announcing);
+  announcing = setTimeout(() => announce(`${at("found").textContent} shown`), 400);
 };
 
 const refilter = () => {
-  sheet.filter(isShown);
+  view.filter(isShown);
   summarize();
-  announce();
+  announceSoon();
   if (chosen && !isShown(chosen)) panel.close();
-  else if (chosen) sheet.choose(chosen);
+  else if (chosen) view.choose(chosen);
 };
 
 const showScore = () => {
@@ -174,7 +174,7 @@ const showScore = () => {
   at("tuned").hidden = minScore === model.threshold;
 };
 
-const tune = () => {
+const resetScore = () => {
   minScore = model.threshold;
   const slider = at("score");
   slider.min = Math.min(LOWEST_SCORE, model.threshold);
@@ -209,14 +209,14 @@ const show = (newText, found) => {
   [text, entities] = [newText, found];
   traces = createTraces(text, model);
   hidden.clear();
-  tune();
+  resetScore();
   const occurring = new Set(entities.map((entity) => entity.label));
   at("labels").querySelectorAll(".chip").forEach((chip) => chip.remove());
   at("labels").append(...labels().filter((label) => occurring.has(label)).map(chipOf));
   at("results").hidden = false;
-  sheet.show(text, entities, isShown);
+  view.show(text, entities, isShown);
   summarize();
-  say(`${at("found").textContent} found`);
+  announce(`${at("found").textContent} found`);
 };
 
 let filtering = 0;
@@ -229,31 +229,31 @@ at("score").addEventListener("input", () => {
   });
 });
 at("tuned").addEventListener("click", () => {
-  tune();
+  resetScore();
   refilter();
   at("score").focus();
 });
 
-// One entity.
+// The selected entity.
 
 let chosen = null;
-let traces = null; // of the text that is shown
+let traces = null; // of the text of the results
 
 const panel = createPanel(at("panel"), {
   hueOf,
   onClose: () => {
     const was = chosen;
     chosen = null;
-    sheet.choose(null);
-    if (was && isShown(was) && entities.includes(was)) sheet.focus(was);
+    view.choose(null);
+    if (was && isShown(was) && entities.includes(was)) view.focus(was);
   },
 });
 
 const choose = (entity) => {
   chosen = entity;
   panel.open(entity, { method: model.detector, load: () => traces.of(entity) });
-  sheet.choose(entity);
-  entity.button?.scrollIntoView({ block: "nearest" }); // a small screen is half covered now
+  view.choose(entity);
+  entity.button?.scrollIntoView({ block: "nearest" }); // the panel covers half of a small screen
 };
 
 addEventListener("keydown", (event) => {
@@ -265,7 +265,7 @@ addEventListener("keydown", (event) => {
 const copyText = async (copied) => {
   try {
     await navigator.clipboard.writeText(copied);
-  } catch { // not on this address, or not allowed
+  } catch { // without HTTPS, or not allowed
     const area = document.createElement("textarea");
     area.value = copied;
     document.body.append(area);
@@ -276,16 +276,16 @@ const copyText = async (copied) => {
 };
 
 at("copy").addEventListener("click", async () => {
-  const shown = sheet.visible().map(({ characters: { fragments, ...place }, label, score, text: words }) =>
+  const shown = view.visible().map(({ characters: { fragments, ...place }, label, score, text: words }) =>
     ({ ...place, label, score, text: words, ...(fragments && { fragments }) }));
   await copyText(JSON.stringify({ text, entities: shown }, null, 2));
   at("copy").focus();
-  say(`${counted(shown.length, "entity", "entities")} copied`);
+  announce(`${counted(shown.length, "entity", "entities")} copied`);
   at("copy").textContent = "Copied";
   setTimeout(() => { at("copy").textContent = "Copy as JSON"; }, 1500);
 });
 
-// Text in.
+// Input.
 
 const showSize = () => {
   const size = at("text").value.length;
@@ -297,14 +297,14 @@ const setText = (value) => {
   showSize();
 };
 
-const takeFile = async (file) => {
+const openFile = async (file) => {
   if (!file) return;
-  clearTrouble();
+  clearError();
   try {
-    setText(await readTextFile(file, LONGEST));
+    setText(await readTextFile(file, MAX_FILE_CHARS));
     find();
-  } catch (trouble) {
-    showTrouble(trouble, () => {});
+  } catch (error) {
+    showError(error, () => {});
   }
 };
 
@@ -320,8 +320,8 @@ at("ask").addEventListener("keydown", (event) => {
 });
 at("open").addEventListener("click", () => at("file").click());
 at("file").addEventListener("change", async () => {
-  await takeFile(at("file").files[0]);
-  at("file").value = ""; // the same file may come again
+  await openFile(at("file").files[0]);
+  at("file").value = ""; // so that the same file can be opened again
 });
 at("ask").addEventListener("dragover", (event) => {
   event.preventDefault();
@@ -332,11 +332,11 @@ at("ask").addEventListener("drop", (event) => {
   at("ask").classList.remove("over");
   if (!event.dataTransfer.files.length) return;
   event.preventDefault();
-  takeFile(event.dataTransfer.files[0]);
+  openFile(event.dataTransfer.files[0]);
 });
 
 const begin = () => {
-  showSize(); // a browser may keep what was typed
-  meetModel().catch((trouble) => showTrouble(trouble, begin));
+  showSize(); // a browser may restore the text of the last visit
+  loadModel().catch((error) => showError(error, begin));
 };
 begin();

@@ -1,23 +1,23 @@
-// What is known of one entity: its score, its place, and how its boundaries were found.
+// Details of one entity: its score, its position, and its trajectory through the detector.
 
-import { createWay, tracksOf } from "./way.js";
+import { createTrajectory, trajectoriesOf } from "./trajectory.js";
 
 const SHOWN_LABELS = 4;
-const LEAST_SHOWN = 0.005;
+const MIN_SHOWN_PROBABILITY = 0.005;
 
 const METHODS = {
-  "locate-and-label": "A filter scores windows of words. Those that may hold an entity are seeds: "
-    + "their boundaries are moved, then they are named.",
-  "proposer-regressor": "A pyramid over the words proposes spans. Each layer of the regressor looks at "
-    + "the sentence again and moves their boundaries.",
-  "boundary-diffusion": "Spans begin as noise or as rough proposals and are denoised step by step, "
-    + "until their boundaries settle on words.",
-  "span-jury": "All spans are looked at, and some are nominated. Nominees are read, then see each other "
-    + "and are named anew, round by round. Nothing is moved.",
-  "biaffine": "Every span is scored once, by its first and its last word. Nothing is moved.",
+  "locate-and-label": "A filter scores spans of fixed lengths. The boundaries of those that may contain "
+    + "an entity are adjusted, then each span is classified.",
+  "proposer-regressor": "A pyramid over the words proposes spans. Each layer of the regressor attends to "
+    + "the other proposals, then updates boundaries and labels.",
+  "boundary-diffusion": "Spans start as noise or as proposals. Their boundaries are denoised step by "
+    + "step, and each span is classified.",
+  "span-jury": "All spans are scored, and the best are nominated. In each round the nominees attend to "
+    + "each other and are classified again. Boundaries do not change.",
+  "biaffine": "Every span is classified by its first and its last word. Boundaries do not change.",
 };
 
-const UNKNOWN = "Alone, without the text around it, the model does not find it here: there is no way to show.";
+const UNKNOWN = "The model does not find this entity without the rest of the text. There is no trajectory to show.";
 
 const make = (tag, className, ...content) => {
   const made = document.createElement(tag);
@@ -59,18 +59,18 @@ const button = (className, label, path) => {
 
 const twoDecimals = (value) => (Math.round(value * 100) / 100 + 0).toFixed(2); // never -0.00
 
-// The most probable labels as little bars, always with the one that the entity has.
-const chancesOf = (step, label) => {
+// The most probable labels as small bars, always with the label of the entity.
+const probabilitiesOf = (step, label) => {
   if (!step.label_probs) return [];
   const all = [["no entity", step.no_entity, false],
     ...Object.entries(step.label_probs).map(([name, prob]) => [name, prob, name === label])];
   const ranked = all.sort((a, b) => b[1] - a[1]);
   return ranked
-    .filter(([, prob, own], i) => own || (i < SHOWN_LABELS && prob >= LEAST_SHOWN))
+    .filter(([, prob, own], i) => own || (i < SHOWN_LABELS && prob >= MIN_SHOWN_PROBABILITY))
     .map(([name, prob, own]) => {
-      const chance = make("span", own ? "chance own" : "chance", words(name), ` ${prob.toFixed(2)}`);
-      chance.style.setProperty("--p", prob.toFixed(3));
-      return chance;
+      const bar = make("span", own ? "probability own" : "probability", words(name), ` ${prob.toFixed(2)}`);
+      bar.style.setProperty("--p", prob.toFixed(3));
+      return bar;
     });
 };
 
@@ -79,48 +79,49 @@ const boundaries = ({ start, end }, isWhole) =>
 
 const tableOf = (found) => {
   const head = make("tr", "");
-  for (const name of ["stage", "boundaries", "taken for"]) {
+  for (const name of ["stage", "boundaries", "label probabilities"]) {
     const cell = make("th", "", name);
     cell.scope = "col";
     head.append(cell);
   }
-  const tracks = tracksOf(found);
-  const rows = tracks[0].map((step, i, all) => {
+  const trajectories = trajectoriesOf(found);
+  const rows = trajectories[0].map((step, i, all) => {
     const name = make("th", "", step.stage);
     name.scope = "row";
     const isLast = i === all.length - 1;
-    const place = tracks.map((track) => boundaries(track[i], isLast)).join(" + ");
+    const place = trajectories.map((stages) => boundaries(stages[i], isLast)).join(" + ");
     const score = step.score !== undefined && !step.label_probs
-      ? [make("span", "chance", `score ${step.score.toFixed(2)}`)] : [];
+      ? [make("span", "probability", `score ${step.score.toFixed(2)}`)] : [];
     score[0]?.style.setProperty("--p", step.score.toFixed(3));
     return make("tr", "", name, make("td", "", place),
-      make("td", "", ...score, ...chancesOf(step, found.label)));
+      make("td", "", ...score, ...probabilitiesOf(step, found.label)));
   });
   const table = make("table", "stages", make("thead", "", head), make("tbody", "", ...rows));
-  table.append(make("caption", "", "Boundaries are the numbers of the first and the last word, counted from 0."));
+  table.append(make("caption", "", "Boundaries: index of the first and of the last word in the sentence, from 0."));
   return table;
 };
 
-const controlsOf = (way, stages) => {
+const controlsOf = (trajectory, stages) => {
   const play = button("round main", "Play", ICONS.play);
-  const back = button("round quiet", "One stage back", ICONS.back);
-  const next = button("round quiet", "One stage on", ICONS.next);
+  const back = button("round quiet", "Previous stage", ICONS.back);
+  const next = button("round quiet", "Next stage", ICONS.next);
   const slider = make("input", "");
-  Object.assign(slider, { type: "range", min: 0, max: way.last, step: "any", value: way.last });
+  const { last } = trajectory;
+  Object.assign(slider, { type: "range", min: 0, max: last, step: "any", value: last });
   slider.setAttribute("aria-label", "Stage");
   const name = make("span", "stage soft");
-  play.addEventListener("click", () => (way.isPlaying() ? way.halt() : way.play()));
-  back.addEventListener("click", () => way.step(-1));
-  next.addEventListener("click", () => way.step(1));
+  play.addEventListener("click", () => (trajectory.isPlaying() ? trajectory.halt() : trajectory.play()));
+  back.addEventListener("click", () => trajectory.step(-1));
+  next.addEventListener("click", () => trajectory.step(1));
   slider.addEventListener("input", () => {
-    way.halt();
-    way.show(Number(slider.value));
+    trajectory.halt();
+    trajectory.show(Number(slider.value));
   });
   slider.addEventListener("keydown", (event) => {
-    const ways = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -way.last, End: way.last };
-    if (!(event.key in ways)) return;
+    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -last, End: last };
+    if (!(event.key in steps)) return;
     event.preventDefault();
-    way.step(ways[event.key]);
+    trajectory.step(steps[event.key]);
   });
   const follow = (stage, position, playing) => {
     slider.value = position;
@@ -158,12 +159,12 @@ const headOf = (entity, hueOf, close) => {
 export const createPanel = (panel, { hueOf, onClose }) => {
   const hint = panel.querySelector("#hint");
   const details = panel.querySelector("#details");
-  let way = null;
-  let turn = 0; // an answer that comes after another entity was chosen is not shown
+  let trajectory = null;
+  let turn = 0; // a response that arrives after another entity was selected is ignored
 
   const clear = () => {
-    way?.leave();
-    way = null;
+    trajectory?.close();
+    trajectory = null;
     turn += 1;
   };
 
@@ -175,35 +176,36 @@ export const createPanel = (panel, { hueOf, onClose }) => {
     onClose();
   };
 
-  const showWay = (section, { sentence, characters, found }) => {
-    const stages = tracksOf(found)[0];
+  const showTrajectory = (section, { sentence, characters, found }) => {
+    const stages = trajectoriesOf(found)[0];
     const table = tableOf(found);
     let follow = () => {};
     const rows = [...table.tBodies[0].rows];
-    way = createWay({ sentence, characters, chosen: found, hueOf, onStage: (stage, position, playing) => {
+    const onStage = (stage, position, playing) => {
       rows.forEach((row, i) => row.classList.toggle("now", i === stage));
       follow(stage, position, playing);
-    } });
-    const controls = controlsOf(way, stages);
+    };
+    trajectory = createTrajectory({ sentence, characters, chosen: found, hueOf, onStage });
+    const controls = controlsOf(trajectory, stages);
     follow = controls.follow;
     const box = make("input", "");
     box.type = "checkbox";
-    box.addEventListener("change", () => way.showAll(box.checked));
-    const all = make("label", "line all", box, "all entities of this sentence");
+    box.addEventListener("change", () => trajectory.showAll(box.checked));
+    const all = make("label", "line all", box, "show all entities of this sentence");
     all.hidden = sentence.found.length < 2;
-    section.append(way.place, controls.element, all, table);
-    way.showAll(false);
-    way.show(way.last);
-    way.play();
+    section.append(trajectory.element, controls.element, all, table);
+    trajectory.showAll(false);
+    trajectory.show(trajectory.last);
+    trajectory.play();
   };
 
-  // `load` gives the trace of the entity, or null where the model would not emit it.
+  // `load` gives the trace of the entity, or null if the model does not find it again.
   const open = async (entity, { method, load }) => {
     clear();
     const mine = turn;
     const section = make("section", "", make("h3", "", "How it was found"));
     if (METHODS[method]) section.append(make("p", "soft small method", METHODS[method]));
-    const waiting = make("p", "soft small", "Looking again …");
+    const waiting = make("p", "soft small", "Loading the trajectory …");
     waiting.setAttribute("role", "status");
     section.append(waiting);
     details.replaceChildren(headOf(entity, hueOf, close), section);
@@ -217,10 +219,10 @@ export const createPanel = (panel, { hueOf, onClose }) => {
       const traced = await load();
       if (mine !== turn) return;
       waiting.remove();
-      if (traced) showWay(section, traced);
+      if (traced) showTrajectory(section, traced);
       else section.append(make("p", "soft small", UNKNOWN));
-    } catch (trouble) {
-      if (mine === turn) waiting.textContent = trouble.message;
+    } catch (error) {
+      if (mine === turn) waiting.textContent = error.message;
     }
   };
 

@@ -1,4 +1,4 @@
-// Texts to try, written for this page.
+// Example texts, written for this page.
 
 export const SAMPLES = [
   {
@@ -26,7 +26,7 @@ export const SAMPLES = [
       + "Northern Iowa’s alumni association spoke first.",
   },
   {
-    name: "In pieces",
+    name: "Discontinuous",
     labels: /problem|disorder|adr|symptom|finding|disease/i,
     text: "She has had pain in the left knee and shoulder since May, with swelling of hands and feet. "
       + "There was no fracture of the second or third rib, and the left atrium is mildly dilated.",
@@ -40,8 +40,8 @@ export const SAMPLES = [
   },
 ];
 
-// The example that suits the model comes first.
+// Examples that match the labels of the model come first.
 export const samplesFor = (labels) => {
-  const suits = (sample) => labels.some((label) => sample.labels.test(label));
-  return [...SAMPLES].sort((a, b) => suits(b) - suits(a));
+  const matches = (sample) => labels.some((label) => sample.labels.test(label));
+  return [...SAMPLES].sort((a, b) => matches(b) - matches(a));
 };

@@ -1,5 +1,5 @@
 "use strict";
-// Light or dark: as the system says, until somebody wants the other. Runs before the first paint.
+// Light or dark: the setting of the system, or the choice of the user. Runs before the first paint.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -9,7 +9,7 @@
     try {
       return localStorage.getItem(KEY);
     } catch {
-      return null; // a browser may forbid it
+      return null; // the browser does not allow it
     }
   };
 
@@ -18,7 +18,7 @@
       if (theme) localStorage.setItem(KEY, theme);
       else localStorage.removeItem(KEY);
     } catch {
-      // Then it holds until the page is left.
+      // The choice is then lost with the page.
     }
   };
 
@@ -36,7 +36,7 @@
     apply(root.dataset.theme);
     document.getElementById("theme").addEventListener("click", () => {
       const wanted = isDark() ? "light" : "dark";
-      const own = (wanted === "dark") === system.matches ? null : wanted; // follow the system again
+      const own = (wanted === "dark") === system.matches ? null : wanted; // null: follow the system
       remember(own);
       apply(own);
     });

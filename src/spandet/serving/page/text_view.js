@@ -1,20 +1,21 @@
-// The text with its entities: bars under the words, nested ones on layers of their own.
+// The text with its entities as bars under the words; overlapping bars are on different layers.
 //
-// The text stays plain text. Each run of entities is one element that makes room below its lines, and
-// bars are put where the browser says that the words are: so they follow line ends and both reading
-// directions, cut words exactly and leave Arabic letters joined. Only blocks near the window get bars.
+// The words stay plain text. Each group of overlapping entities is one element with room below its
+// lines, and bars are placed at the measured positions of the words: so they follow line breaks and
+// both reading directions, may begin inside words, and leave Arabic letters joined. Only blocks near
+// the window have bars.
 
-import { blocksOf, clustersOf, layersOf } from "./words.js";
+import { blocksOf, clustersOf, layersOf } from "./spans.js";
 
 const NAME_PADDING = 8;
-const LETTER = 7; // pixels, roughly: for how far a name reaches out beyond its words
+const LETTER = 7; // pixels, roughly: to estimate how far a label extends beyond its words
 
-const pen = document.createElement("canvas").getContext("2d");
+const canvas = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
 export const nameWidth = (name) => {
-  pen.font = "11px system-ui, sans-serif"; // as in the style sheet
-  if (!widths.has(name)) widths.set(name, Math.ceil(pen.measureText(name).width) + NAME_PADDING);
+  canvas.font = "11px system-ui, sans-serif"; // as in the style sheet
+  if (!widths.has(name)) widths.set(name, Math.ceil(canvas.measureText(name).width) + NAME_PADDING);
   return widths.get(name);
 };
 
@@ -25,7 +26,7 @@ const make = (tag, className, ...content) => {
   return made;
 };
 
-// Boxes of one line that meet become one.
+// Joins boxes of one line that touch.
 const joined = (boxes) => {
   const lines = [];
   for (const box of boxes) {
@@ -46,47 +47,48 @@ const sameSize = (one, other) =>
   Math.abs(one.width - other.width) < 0.5 && Math.abs(one.height - other.height) < 0.5;
 
 const FRAMES_TO_SETTLE = 12;
-const gapsOf = (pieces) => pieces.slice(1).map(([start], i) => [pieces[i][1], start]);
+const gapsOf = (fragments) => fragments.slice(1).map(([start], i) => [fragments[i][1], start]);
 
-export const createSheet = (root, { hueOf, describe, onChoose }) => {
+export const createTextView = (root, { hueOf, describe, onChoose }) => {
   let text = "";
   let entities = [];
   let blocks = [];
   let isWanted = () => true;
-  let stop = null; // the entity that the tab key stops at
+  let tabStop = null; // the entity that the tab key reaches
   let chosen = null;
-  const near = new Set();
+  const near = new Set(); // blocks near the window
 
-  // Making room.
+  // Layers, and room for them.
 
-  const reach = (entity) => {
-    const beyond = nameWidth(entity.label) - LETTER * (entity.pieces[0][1] - entity.pieces[0][0]);
-    return [entity.start, Math.max(entity.end, entity.start + Math.ceil(beyond / LETTER)
-      + entity.pieces[0][1] - entity.pieces[0][0])];
+  // The extent of an entity with its label, in UTF-16 units.
+  const extentOf = (entity) => {
+    const [[first, last]] = entity.fragments;
+    const beyond = nameWidth(entity.label) - LETTER * (last - first);
+    return [entity.start, Math.max(entity.end, entity.start + Math.ceil(beyond / LETTER) + last - first)];
   };
 
-  const dress = (block) => {
+  const layOut = (block) => {
     block.shown = block.entities.filter(isWanted);
-    const layers = layersOf(block.shown.map(reach));
+    const layers = layersOf(block.shown.map(extentOf));
     block.shown.forEach((entity, i) => { entity.layer = layers[i]; });
     block.bases = new Map();
-    const parts = [];
+    const content = [];
     let at = block.start;
     for (const cluster of clustersOf(block.shown)) {
-      parts.push(text.slice(at, cluster.start));
+      content.push(text.slice(at, cluster.start));
       const inner = make("span", "", text.slice(cluster.start, cluster.end));
       const outer = make("span", "run", inner);
       outer.style.setProperty("--n", 1 + Math.max(...cluster.members.map((each) => each.layer)));
       block.bases.set(inner.firstChild, cluster.start);
       for (const entity of cluster.members) entity.node = inner.firstChild;
-      parts.push(outer);
+      content.push(outer);
       at = cluster.end;
     }
-    parts.push(text.slice(at, block.stop));
-    block.words.replaceChildren(...parts);
+    content.push(text.slice(at, block.stop));
+    block.words.replaceChildren(...content);
   };
 
-  // Where things stand.
+  // Positions of words and bars.
 
   const linesOf = (block, entity, [start, end]) => {
     const range = document.createRange();
@@ -100,12 +102,12 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     block.box = block.element.getBoundingClientRect();
     block.direction = getComputedStyle(block.words).direction;
     for (const entity of block.shown) {
-      entity.lines = entity.pieces.map((piece) => linesOf(block, entity, piece));
-      entity.gaps = gapsOf(entity.pieces).flatMap((gap) => linesOf(block, entity, gap));
+      entity.lines = entity.fragments.map((fragment) => linesOf(block, entity, fragment));
+      entity.gaps = gapsOf(entity.fragments).flatMap((gap) => linesOf(block, entity, gap));
     }
   };
 
-  const put = (block, element, line, top, height) => {
+  const position = (block, element, line, top, height) => {
     element.style.left = `${line.left - block.box.left}px`;
     element.style.top = `${top - block.box.top}px`;
     element.style.width = `${line.right - line.left}px`;
@@ -113,7 +115,7 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     return element;
   };
 
-  // A name longer than its bar reaches out, but not over the edge.
+  // A label longer than its bar extends beyond it, but not over the edge of the block.
   const nameOf = (block, entity, line) => {
     const name = make("span", "name", make("bdi", "", entity.label));
     const room = block.direction === "rtl" ? line.right - block.box.left : block.box.right - line.left;
@@ -123,53 +125,52 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
   };
 
   const barsOf = (block, entity, step) => {
-    const bars = entity.lines.flatMap((lines, piece) => lines.map((line, i) => {
-      const isFirst = piece === 0 && i === 0;
+    const bars = entity.lines.flatMap((lines, fragment) => lines.map((line, i) => {
+      const isFirst = fragment === 0 && i === 0;
       const bar = make(isFirst ? "button" : "div", "bar");
       bar.classList.toggle("starts", i === 0);
       bar.classList.toggle("ends", i === lines.length - 1);
       if (isFirst || line.right - line.left > nameWidth(entity.label)) bar.append(nameOf(block, entity, line));
-      return put(block, bar, line, line.bottom + entity.layer * step);
+      return position(block, bar, line, line.bottom + entity.layer * step);
     }));
     const links = entity.gaps.map((line) =>
-      put(block, make("div", "link"), line, line.bottom + entity.layer * step));
+      position(block, make("div", "link"), line, line.bottom + entity.layer * step));
     const [button, ...others] = [...bars, ...links];
-    for (const part of [button, ...others]) {
-      part.entity = entity;
-      part.style.setProperty("--hue", hueOf(entity.label));
-      part.style.setProperty("--sure", (0.3 + 0.7 * entity.score).toFixed(3));
-      part.title = `${entity.label} · ${entity.score.toFixed(2)}`;
+    for (const element of [button, ...others]) {
+      element.entity = entity;
+      element.style.setProperty("--hue", hueOf(entity.label));
+      element.style.setProperty("--score", (0.3 + 0.7 * entity.score).toFixed(3));
+      element.title = `${entity.label} · ${entity.score.toFixed(2)}`;
     }
-    for (const part of others) part.setAttribute("aria-hidden", "true");
+    for (const element of others) element.setAttribute("aria-hidden", "true");
     button.type = "button";
     button.setAttribute("aria-label", describe(entity));
     button.setAttribute("aria-controls", "panel");
     button.setAttribute("aria-expanded", String(entity === chosen));
-    button.tabIndex = entity === stop ? 0 : -1;
+    button.tabIndex = entity === tabStop ? 0 : -1;
     entity.button = button;
-    entity.parts = [button, ...others];
-    for (const part of entity.parts) part.classList.toggle("on", entity === chosen);
-    return entity.parts;
+    entity.elements = [button, ...others];
+    for (const element of entity.elements) element.classList.toggle("on", entity === chosen);
+    return entity.elements;
   };
 
-  const place = (block) => {
-    const held = document.activeElement?.entity;
+  const drawBars = (block) => {
+    const focused = document.activeElement?.entity;
     const step = parseFloat(getComputedStyle(root).getPropertyValue("--step"));
     block.bars.dir = block.direction;
     block.bars.replaceChildren(...block.shown.flatMap((entity) =>
       (entity.lines[0].length ? barsOf(block, entity, step) : [])));
-    if (held?.block === block && block.shown.includes(held)) held.button?.focus({ preventScroll: true });
-    block.state = "placed";
-    if (chosen?.block === block) light(chosen, "glow");
+    if (focused?.block === block && block.shown.includes(focused)) focused.button?.focus({ preventScroll: true });
+    block.state = "drawn";
+    if (chosen?.block === block) highlight(chosen, "selected");
   };
 
-  // Bars only where somebody may look. First all that is read, then all that is written.
-
+  // All blocks are measured before any bar is drawn, so that the browser computes its layout once.
   const update = (wanted = near) => {
-    const due = [...wanted].filter((block) => block.state !== "placed");
-    for (const block of due) if (block.state === "raw") dress(block);
+    const due = [...wanted].filter((block) => block.state !== "drawn");
+    for (const block of due) if (block.state === "raw") layOut(block);
     due.forEach(measure);
-    due.forEach(place);
+    due.forEach(drawBars);
   };
 
   let waiting = 0;
@@ -180,7 +181,7 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     });
   };
 
-  const watcher = new IntersectionObserver((entries) => {
+  const nearObserver = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (isIntersecting) near.add(target.block);
       else near.delete(target.block);
@@ -188,22 +189,22 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     updateSoon();
   }, { rootMargin: "60% 0px" });
 
-  const sizes = new ResizeObserver((entries) => {
+  const sizeObserver = new ResizeObserver((entries) => {
     for (const { target: { block } } of entries) {
       const box = block.element.getBoundingClientRect();
-      if (block.state !== "placed" || sameSize(block.box, box)) continue;
-      block.state = "dressed";
+      if (block.state !== "drawn" || sameSize(block.box, box)) continue;
+      block.state = "laid out";
       updateSoon();
     }
   });
 
-  // What is shown.
+  // Content and filter.
 
   const visible = () => entities.filter(isWanted);
 
-  const stopAt = (entity) => {
-    if (stop?.button) stop.button.tabIndex = -1;
-    stop = entity;
+  const setTabStop = (entity) => {
+    if (tabStop?.button) tabStop.button.tabIndex = -1;
+    tabStop = entity;
     if (!entity) return;
     update([entity.block]);
     if (entity.button) entity.button.tabIndex = 0;
@@ -216,15 +217,15 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
       if (!near.has(block)) block.bars.replaceChildren();
     }
     update();
-    if (!stop || !isWanted(stop)) stopAt(entities.find(isWanted) ?? null);
-    else stopAt(stop);
+    if (!tabStop || !isWanted(tabStop)) setTabStop(entities.find(isWanted) ?? null);
+    else setTabStop(tabStop);
   };
 
   const show = (newText, newEntities, wanted) => {
-    watcher.disconnect();
-    sizes.disconnect();
+    nearObserver.disconnect();
+    sizeObserver.disconnect();
     near.clear();
-    [text, entities, stop, chosen, isWanted] = [newText, newEntities, null, null, wanted];
+    [text, entities, tabStop, chosen, isWanted] = [newText, newEntities, null, null, wanted];
     let next = 0;
     const sorted = [...entities].sort((a, b) => a.start - b.start || b.end - a.end);
     entities = sorted;
@@ -251,54 +252,54 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     for (const block of blocks.slice(0, 12)) near.add(block);
     update();
     for (const { element } of blocks) {
-      watcher.observe(element);
-      sizes.observe(element);
+      nearObserver.observe(element);
+      sizeObserver.observe(element);
     }
-    stopAt(entities.find(isWanted) ?? null);
+    setTabStop(entities.find(isWanted) ?? null);
   };
 
-  // Pointing and choosing.
+  // Highlights and selection.
 
-  const light = (entity, kind) => {
+  const highlight = (entity, kind) => {
     const { block } = entity;
     for (const old of block.bars.querySelectorAll(`.${kind}`)) old.remove();
     for (const line of entity.lines?.flat() ?? []) {
-      const glow = put(block, make("div", kind), line, line.top, line.bottom - line.top);
-      glow.style.setProperty("--hue", hueOf(entity.label));
-      block.bars.append(glow);
+      const box = position(block, make("div", kind), line, line.top, line.bottom - line.top);
+      box.style.setProperty("--hue", hueOf(entity.label));
+      block.bars.append(box);
     }
   };
 
-  const unlight = (kind) => {
+  const removeHighlight = (kind) => {
     for (const old of root.querySelectorAll(`.${kind}`)) old.remove();
   };
 
   const choose = (entity) => {
-    for (const part of chosen?.parts ?? []) part.classList.remove("on");
+    for (const element of chosen?.elements ?? []) element.classList.remove("on");
     chosen?.button?.setAttribute("aria-expanded", "false");
-    unlight("glow");
+    removeHighlight("selected");
     chosen = entity;
     if (!entity) return;
-    stopAt(entity);
-    for (const part of entity.parts ?? []) part.classList.add("on");
+    setTabStop(entity);
+    for (const element of entity.elements ?? []) element.classList.add("on");
     entity.button?.setAttribute("aria-expanded", "true");
-    light(entity, "glow");
+    highlight(entity, "selected");
   };
 
-  // Blocks get their true heights only when they come near, which moves what is after them: so it is
-  // brought into view until nothing moves any more.
-  const comeTo = (entity, frames) => {
+  // Blocks get their final heights only near the window, which shifts all blocks below: so scrolling
+  // is repeated for some frames.
+  const scrollTo = (entity, frames) => {
     entity.button?.scrollIntoView({ block: "nearest" });
-    if (frames > 0 && stop === entity) requestAnimationFrame(() => comeTo(entity, frames - 1));
+    if (frames > 0 && tabStop === entity) requestAnimationFrame(() => scrollTo(entity, frames - 1));
   };
 
   const focus = (entity) => {
-    stopAt(entity);
+    setTabStop(entity);
     entity.button?.focus({ preventScroll: true });
-    comeTo(entity, FRAMES_TO_SETTLE);
+    scrollTo(entity, FRAMES_TO_SETTLE);
   };
 
-  // The smallest entity around a place in the words.
+  // The shortest entity at the position of the pointer.
   const entityAt = (event) => {
     const block = event.target.closest(".block")?.block;
     const spot = document.caretPositionFromPoint?.(event.clientX, event.clientY);
@@ -306,22 +307,22 @@ export const createSheet = (root, { hueOf, describe, onChoose }) => {
     const base = block?.bases?.get(spot?.offsetNode ?? range?.startContainer);
     if (base === undefined) return null;
     const at = base + (spot?.offset ?? range.startOffset);
-    const around = block.shown.filter((each) => each.pieces.some(([start, end]) => start <= at && at <= end));
+    const around = block.shown.filter((each) => each.fragments.some(([start, end]) => start <= at && at <= end));
     return around.sort((a, b) => (a.end - a.start) - (b.end - b.start))[0] ?? null;
   };
 
   root.addEventListener("click", (event) => {
-    if (!getSelection().isCollapsed) return; // somebody copies words
+    if (!getSelection().isCollapsed) return; // the user is selecting text
     const entity = event.target.closest(".bar, .link")?.entity
       ?? (event.target.closest(".run") && entityAt(event));
     if (entity) onChoose(entity);
   });
   root.addEventListener("pointerover", (event) => {
-    unlight("hint");
+    removeHighlight("hovered");
     const entity = event.target.closest(".bar, .link")?.entity;
-    if (entity && entity !== chosen) light(entity, "hint");
+    if (entity && entity !== chosen) highlight(entity, "hovered");
   });
-  root.addEventListener("pointerleave", () => unlight("hint"));
+  root.addEventListener("pointerleave", () => removeHighlight("hovered"));
 
   root.addEventListener("keydown", (event) => {
     const entity = event.target.entity;

@@ -1,9 +1,9 @@
-// Pure functions of texts and spans. Spans are half-open; the server counts characters (code points),
-// a browser counts UTF-16 units.
+// Pure functions of texts and spans. Spans are half-open. The server counts characters (code points),
+// the browser counts UTF-16 units.
 
 const ASTRAL = /[\ud800-\udbff][\udc00-\udfff]/;
 
-// From a place in characters to the same place in units.
+// A function that converts a position in characters to one in units.
 export const unitsOf = (text) => {
   if (!ASTRAL.test(text)) return (place) => place;
   const starts = [];
@@ -23,12 +23,12 @@ export const countCharacters = (text) => {
   return count;
 };
 
-// The layer of each extent [start, end): what overlaps lies on different layers, the outer nearer to
-// the text. As few layers as possible.
+// The layer of each extent [start, end): overlapping extents are on different layers, the outer nearer
+// to the text, with as few layers as possible.
 export const layersOf = (extents) => {
   const order = extents.map((_, i) => i).sort((a, b) =>
     extents[a][0] - extents[b][0] || extents[b][1] - extents[a][1] || a - b);
-  const ends = []; // where each layer is free again
+  const ends = []; // end of the last extent of each layer
   const found = new Array(extents.length);
   for (const i of order) {
     const [start, end] = extents[i];
@@ -40,7 +40,7 @@ export const layersOf = (extents) => {
   return found;
 };
 
-// Runs of spans that overlap or touch, in order: [{start, end, members}].
+// Groups of spans that overlap, in order: [{start, end, members}].
 export const clustersOf = (spans) => {
   const sorted = [...spans].sort((a, b) => a.start - b.start || b.end - a.end);
   const clusters = [];
@@ -57,8 +57,8 @@ export const clustersOf = (spans) => {
 const PAUSE = /\s+|[。！？](?!\s)/g;
 const STOPPED = /[.!?…。！？؟"'”’)\]]/;
 
-// Cuts a text into blocks to lay out one by one: at the end of a line or, in a very long line, after
-// a sentence or at least after a word; never inside one of the spans.
+// Splits a text into blocks for the layout: at the end of a line or, in a very long line, after a
+// sentence or at least after a word; never inside one of the spans.
 export const blocksOf = (text, spans, longest = 1500) => {
   const busy = clustersOf(spans);
   const blocks = [];
@@ -81,8 +81,8 @@ export const blocksOf = (text, spans, longest = 1500) => {
   return blocks;
 };
 
-// Cuts a long text into portions to ask for one by one. A blank line always ends a sentence, so that
-// a cut there changes nothing; only a text without any is cut at a lesser place.
+// Splits a long text into portions, one per request. A blank line always ends a sentence, so that a
+// split there changes no entities; only a text without blank lines is split elsewhere.
 export const portionsOf = (text, longest) => {
   const portions = [];
   let begin = 0;
@@ -91,7 +91,7 @@ export const portionsOf = (text, longest) => {
     const lastOf = (pattern) => [...window.matchAll(pattern)].at(-1);
     const found = lastOf(/\n\s*\n/g) ?? lastOf(/\n/g) ?? lastOf(/(?<=[.!?。！？؟])\s+/g) ?? lastOf(/\s+/g);
     let length = found ? found.index + found[0].length : longest;
-    if (/[\ud800-\udbff]/.test(text[begin + length - 1])) length -= 1; // not inside a character
+    if (/[\ud800-\udbff]/.test(text[begin + length - 1])) length -= 1; // never inside a character
     portions.push([begin, begin + Math.max(1, length)]);
     begin += Math.max(1, length);
   }
@@ -99,14 +99,15 @@ export const portionsOf = (text, longest) => {
   return portions;
 };
 
-// The stretch of a text around a span that holds its sentence: from blank line to blank line.
+// The paragraph of a span: the text between two blank lines.
 export const paragraphAround = (text, start, end) => {
   const before = [...text.slice(0, start).matchAll(/\n[^\S\n]*\n/g)].at(-1);
   const after = /\n[^\S\n]*\n/.exec(text.slice(end));
   return [before ? before.index + before[0].length : 0, after ? end + after.index : text.length];
 };
 
-// The sentences of [from, to) that a span touches, as the browser sees them; all where it cannot say.
+// The sentences of [from, to) that a span overlaps, as the browser splits them; all of [from, to) if
+// the browser cannot.
 export const sentenceAround = (text, [from, to], start, end) => {
   if (!("Segmenter" in Intl)) return [from, to];
   const segments = new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text.slice(from, to));
