@@ -66,7 +66,7 @@ class _Message(BaseModel):
         return value
 
 
-def _entities_contract(schema: dict[str, Any]) -> None:
+def _entities_schema(schema: dict[str, Any]) -> None:
     _without_null(schema)
     schema["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
     schema["examples"] = [
@@ -78,7 +78,7 @@ def _entities_contract(schema: dict[str, Any]) -> None:
 class EntitiesRequest(_Message, EntityOptions):
     """One text, or several."""
 
-    model_config = ConfigDict(json_schema_extra=_entities_contract)
+    model_config = ConfigDict(json_schema_extra=_entities_schema)
 
     text: Text | None = None
     """One text. Any characters, NUL and escaped lone surrogates included."""
@@ -105,11 +105,11 @@ class EntitiesRequest(_Message, EntityOptions):
 
     @property
     def options(self) -> PredictOptions:
-        """The options of the prediction; those about computing are the service's."""
+        """The options of the prediction; batching options are those of the service."""
         return PredictOptions(**self.model_dump(include=set(EntityOptions.model_fields)))
 
 
-def _trace_contract(schema: dict[str, Any]) -> None:
+def _trace_schema(schema: dict[str, Any]) -> None:
     _without_null(schema)
     schema["examples"] = [{"text": "IL-2 gene expression requires NF-kappa B."}]
 
@@ -117,7 +117,7 @@ def _trace_contract(schema: dict[str, Any]) -> None:
 class TraceRequest(_Message):
     """A text to trace."""
 
-    model_config = ConfigDict(json_schema_extra=_trace_contract)
+    model_config = ConfigDict(json_schema_extra=_trace_schema)
 
     text: Text
     min_score: Share | None = None
