@@ -28,6 +28,7 @@ from spandet.detectors.boundary_diffusion.diffusion import noised as noise_added
 from spandet.detectors.boundary_diffusion.slot_layer import Attention, SlotLayer, near
 from spandet.detectors.boundary_diffusion.slot_losses import with_pointers
 from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.label_losses import label_weights
 from spandet.seeding import generator
@@ -399,7 +400,7 @@ def test_entities_are_those_of_algorithm_2(phi: float) -> None:
         *_, (predicted, _) = steps_of(own)
         with torch.no_grad():
             found = own.detector.detect(own.features, own.rngs)
-        chosen = decode(found, own.decoding.model_copy(update={"threshold": phi / 3}))
+        chosen = decode(to_numpy(found), own.decoding.model_copy(update={"threshold": phi / 3}))
         got = entities_of(chosen)
         assert got == paper.inferred(predicted, phi)
         sizes.append(len(got))
@@ -425,9 +426,9 @@ def test_de_duplication_and_filter_are_those_of_section_4_3(phi: float) -> None:
             type_probs=types[..., 1:].max(dim=-1).values,
         )
         wanted = paper.inferred(predicted, phi)
-        assert entities_of(decode(said, decoding)) == wanted
+        assert entities_of(decode(to_numpy(said), decoding)) == wanted
         usual = decoding.model_copy(update={"merge_by": "score"})
-        by_score += entities_of(decode(said, usual)) != wanted
+        by_score += entities_of(decode(to_numpy(said), usual)) != wanted
     assert by_score  # it makes a difference
 
 

@@ -16,6 +16,7 @@ from papers.locate_and_label_paper import Array, Entity, Mlp, Model, Proposal, S
 from spandet.detectors.locate_and_label.detector import LocateAndLabel
 from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.span_head import SpanHead
 from spandet.seeding import generator
@@ -109,7 +110,7 @@ def random_sentences(seed: int) -> list[tuple[int, list[Entity]]]:
 CORPORA = [SENTENCES, *map(random_sentences, range(4))]
 
 
-def inclusive(spans: torch.Tensor) -> list[Span]:
+def inclusive(spans: torch.Tensor | np.ndarray) -> list[Span]:
     return [(start, end - 1) for start, end in spans.tolist()]
 
 
@@ -231,7 +232,7 @@ def test_gradients_agree_with_finite_differences(number: int) -> None:
 
 
 def _decoded(predictions: SpanPredictions, decoding: DecodingSettings) -> list[dict[Entity, float]]:
-    found = decode(predictions, decoding)
+    found = decode(to_numpy(predictions), decoding)
     rows: list[dict[Entity, float]] = [{} for _ in predictions.mask]
     for sentence, span, label, score in zip(
         found.sentence.tolist(),

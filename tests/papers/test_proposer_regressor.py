@@ -23,6 +23,7 @@ from spandet.encoding.characters import Characters, CharacterSettings
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
+from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.cells import cell_widths
 from spandet.layers.sequences import padded
@@ -218,7 +219,7 @@ def test_gradients_are_the_papers(length: int) -> None:
 
 def found_by(made: ProposerRegressor, given_: WordFeatures) -> list[set[paper.Entity]]:
     """What prediction gives for each sentence with the preset's decoding."""
-    found = decode(made.detect(given_, []), settings_of().decoding)
+    found = decode(to_numpy(made.detect(given_, [])), settings_of().decoding)
     rows: list[set[paper.Entity]] = [set() for _ in given_.mask]
     items = zip(found.spans.tolist(), found.labels.tolist(), strict=True)
     for row, ((start, end), label) in zip(found.sentence.tolist(), items, strict=True):

@@ -1,17 +1,13 @@
 """Geometry against brute force."""
 
-from dataclasses import replace
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers import locate_and_label_paper as paper
 from spandet.detectors.locate_and_label.seeds import draw
 from spandet.spans.flat import FlatSpans, enumerate_spans
-from spandet.spans.overlap import crosses, iou
+from spandet.spans.overlap import iou
 from spandet.spans.pooling import RangeMaximum
-from spandet.spans.suppression import soft_nms, uncrossed, without_crossing
 
 LAW = settings(max_examples=60)
 
@@ -25,16 +21,13 @@ def some_spans(draw: st.DrawFn, words: int = 12, least: int = 0) -> list[tuple[i
 
 @given(some_spans(least=1), some_spans(least=1))
 @LAW
-def test_iou_and_crossing_agree_with_counting_words(
-    a: list[tuple[int, int]], b: list[tuple[int, int]]
-) -> None:
+def test_iou_agrees_with_counting_words(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
     left, right = torch.tensor(a)[:, None], torch.tensor(b)[None]
-    got, crossing = iou(left, right), crosses(left, right)
+    got = iou(left, right)
     for i, x in enumerate(a):
         for j, y in enumerate(b):
             p, q = set(range(*x)), set(range(*y))
             assert abs(got[i, j].item() - len(p & q) / len(p | q)) < 1e-6
-            assert crossing[i, j].item() == bool(p & q and p - q and q - p)
 
 
 @given(st.integers(1, 40), st.integers(0, 2**31), st.data())
@@ -62,37 +55,6 @@ def test_seeds_are_every_clipped_window_once(counts: list[int], lengths: set[int
     assert len(got) == len(set(got))
     assert set(got) == wanted
     assert [b for b, _ in got] == sorted(b for b, _ in got)
-
-
-@given(st.lists(some_spans(), min_size=1, max_size=3), st.integers(0, 2**31))
-@LAW
-def test_suppression_follows_its_description(rows: list[list[tuple[int, int]]], seed: int) -> None:
-    most = max(len(row) for row in rows)
-    padded = [row + [(0, 1)] * (most - len(row)) for row in rows]
-    spans = torch.tensor(padded, dtype=torch.long).reshape(len(rows), most, 2)
-    mask = torch.arange(most) < torch.tensor([len(row) for row in rows])[:, None]
-    scores = torch.rand(mask.shape, generator=torch.Generator().manual_seed(seed))
-    nms = soft_nms(spans, scores, mask, decay=0.8, overlap=0.5)
-    greedy = without_crossing(spans, scores, mask)
-    neither = uncrossed(spans, mask)
-    for b, row in enumerate(rows):
-        proposals = [(s, e - 1, i + 1, scores[b, i].item()) for i, (s, e) in enumerate(row)]
-        final = paper.soft_nms(proposals, replace(paper.Settings(), u=0.8, k=0.5, delta=-1))
-        assert len(final) == len(row)
-        assert all(abs(nms[b, i - 1].item() - score) < 1e-6 for *_, i, score in final)
-        kept: list[int] = []
-        for i in sorted(range(len(row)), key=lambda i: -scores[b, i].item()):
-            if not any(_cross(row[i], row[j]) for j in kept):
-                kept.append(i)
-        assert greedy[b].nonzero().flatten().tolist() == sorted(kept)
-        alone = [i for i in range(len(row)) if not any(_cross(row[i], other) for other in row)]
-        assert neither[b].nonzero().flatten().tolist() == alone
-    assert torch.equal(without_crossing(spans, scores, greedy), greedy)  # idempotent
-
-
-def _cross(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    p, q = set(range(*a)), set(range(*b))
-    return bool(p & q and p - q and q - p)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 12), st.data())

@@ -26,7 +26,7 @@ from spandet.benchmarking.measuring import (
 )
 from spandet.encoding import Encoder, Example
 from spandet.errors import UsageError
-from spandet.inference.device import precision_of
+from spandet.inference.device import precision_of, to_numpy
 from spandet.inference.recognizer import Recognizer
 from spandet.rendering.progress import ProgressDisplay
 from spandet.seeding import generator
@@ -200,7 +200,8 @@ class PredictionWorkload:
             forward()
 
         def whole() -> None:
-            for _ in recognizer.entities(recognizer.detect(examples), recognizer.decoding):
+            candidates = to_numpy(recognizer.detect(examples))
+            for _ in recognizer.entities(candidates, recognizer.decoding):
                 pass
 
         return bare, whole

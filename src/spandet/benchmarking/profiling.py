@@ -15,6 +15,7 @@ from spandet.benchmarking.cost import TrainingWorkload
 from spandet.benchmarking.measuring import Timing, best_times, sample
 from spandet.encoding import Example
 from spandet.errors import UsageError
+from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures, total_loss
@@ -83,7 +84,7 @@ def prediction_by_length(
         def find(words: WordFeatures = words) -> None:
             with torch.inference_mode():
                 predictions = recognizer.detector.detect(words, [generator(*_RNG_KEYS)])
-            for _ in recognizer.entities(predictions, recognizer.decoding):
+            for _ in recognizer.entities(to_numpy(predictions), recognizer.decoding):
                 pass
 
         (seconds,) = best_times([find], timing)

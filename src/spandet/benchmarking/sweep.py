@@ -28,6 +28,7 @@ from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.errors import UsageError
 from spandet.evaluation import Score, evaluate
 from spandet.inference.batching import windows
+from spandet.inference.device import to_numpy
 from spandet.inference.model_names import find_model
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.rendering.progress import ProgressDisplay
@@ -99,7 +100,7 @@ class Variant(Recognizer):
 
     def find(self, examples: Sequence[Example]) -> None:
         """Run everything from word vectors to entities, and discard the entities."""
-        for _ in self.entities(self.detect(examples), self.decoding):
+        for _ in self.entities(to_numpy(self.detect(examples)), self.decoding):
             pass
 
 

@@ -1,23 +1,21 @@
-"""From what a detector believes to entities: merge, settle crossings, suppress, threshold."""
+"""Decoding, from candidates to entities: merge duplicates, suppress overlaps, apply a threshold."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
 
 from spandet.config import Settings, Share
-from spandet.spans.flat import to_rows
-from spandet.spans.suppression import (
+from spandet.inference.candidates import Candidates, row_mask, to_rows
+from spandet.inference.suppression import (
     NmsRule,
     soft_nms,
     uncrossed,
     without_crossing,
     without_overlap,
 )
-from spandet.tensors import SpanPredictions
 
 Item = TypeVar("Item")
 
@@ -61,17 +59,17 @@ class DecodingSettings(Settings):
 
 @dataclass(frozen=True)
 class Found:
-    """Entities of a batch in one list, sentence by sentence, from left to right."""
+    """The decoded spans of a batch in one list, sentence by sentence, in reading order."""
 
-    sentence: Int[Tensor, " found"]
-    spans: Int[Tensor, "found 2"]
-    labels: Int[Tensor, " found"]
-    scores: Float[Tensor, " found"]
-    origin: Int[Tensor, " found"]
-    """Which candidate of its sentence became the entity: where its trace is."""
+    sentence: Int[np.ndarray, " found"]
+    spans: Int[np.ndarray, "found 2"]
+    labels: Int[np.ndarray, " found"]
+    scores: Float[np.ndarray, " found"]
+    origin: Int[np.ndarray, " found"]
+    """Index of the candidate in its sentence."""
 
-    def where(self, chosen: Bool[Tensor, " found"]) -> "Found":
-        """Only the chosen ones."""
+    def where(self, chosen: Bool[np.ndarray, " found"] | Int[np.ndarray, " chosen"]) -> "Found":
+        """The spans of a mask or index."""
         return Found(
             self.sentence[chosen],
             self.spans[chosen],
@@ -81,77 +79,114 @@ class Found:
         )
 
 
-def decode(predictions: SpanPredictions, settings: DecodingSettings) -> Found:
-    """Entities in reading order: in a sentence from left to right, outer before inner."""
-    best, label = predictions.label_probs[..., 1:].max(dim=-1)
-    label = label + 1
-    likely = best > settings.min_odds * predictions.label_probs[..., 0]
-    sentence, origin = (predictions.mask & likely).nonzero(as_tuple=True)
-    spans = predictions.spans[sentence, origin]
-    order = _reading_order(sentence, spans)
-    sentence, origin, spans = sentence[order], origin[order], spans[order]
-    found = Found(sentence, spans, label[sentence, origin], best[sentence, origin], origin)
-    if settings.merge_by == "label" and predictions.type_probs is not None:
-        chosen = _best_labels(found, predictions.type_probs, settings)
-        found = replace(chosen, scores=best[chosen.sentence, chosen.origin])
+def decode(candidates: Candidates, settings: DecodingSettings) -> Found:
+    """Decode spans; in each sentence from left to right, the outer before the inner one."""
+    found = _likely(candidates, settings.min_odds)
+    if settings.merge_by == "label" and candidates.type_probs is not None:
+        found = _with_best_label(found, candidates.type_probs, settings)
     if settings.merge != "after":
         found = _merged(found, settings)
-    found = _settled(found, len(predictions.mask), settings)
+    found = _suppressed(found, len(candidates.mask), settings)
     if settings.merge == "after":
         found = _merged(found, settings)
     return found.where(found.scores > settings.threshold)
 
 
-def _best_labels(found: Found, type_probs: Tensor, settings: DecodingSettings) -> Found:
-    """Of the candidates on one span, the one with the most probable label, which is its score."""
-    ranked = replace(found, scores=type_probs[found.sentence, found.origin])
-    return _merged(ranked, settings.model_copy(update={"merge": "max"}))
+def _likely(candidates: Candidates, min_odds: float) -> Found:
+    """The candidates with a label that is probable enough, in reading order."""
+    sentence, origin = candidates.mask.nonzero()
+    spans, probs = candidates.spans[sentence, origin], candidates.label_probs[sentence, origin]
+    labels = 1 + probs[:, 1:].argmax(axis=1)
+    scores = probs[np.arange(len(probs)), labels]
+    found = Found(sentence, spans, labels, scores, origin)
+    likely = np.flatnonzero(scores > min_odds * probs[:, 0])
+    size = 1 + spans.max(initial=0)
+    place = (sentence * size + spans[:, 0]) * size - spans[:, 1]
+    return found.where(likely[place[likely].argsort(kind="stable")])
+
+
+def _with_best_label(
+    found: Found, type_probs: Float[np.ndarray, "batch span"], settings: DecodingSettings
+) -> Found:
+    """Of the candidates on one span, the one with the most probable label; scores are kept."""
+    probs = type_probs[found.sentence, found.origin]
+    return found.where(
+        _best_of_each(_group_numbers(found, by_label=not settings.one_label), -probs)
+    )
 
 
 def _merged(found: Found, settings: DecodingSettings) -> Found:
     """One candidate per span, or per span and label."""
-    vote = _numbered(found.sentence, found.spans, found.labels)
-    span = _numbered(found.sentence, found.spans) if settings.one_label else vote
     scores = found.scores
-    if settings.merge == "sum":
-        scores = torch.zeros_like(scores).index_add(0, vote, scores)[vote]
-    elif settings.merge == "first-votes":
-        votes = torch.zeros_like(scores).index_add(0, vote, torch.ones_like(scores))
-        scores = scores * votes[vote]
-    elif settings.merge == "noisy-or":
-        doubts = torch.zeros_like(scores).index_add(0, vote, torch.log1p(-scores))[vote]
-        scores = -torch.expm1(doubts)
+    if settings.merge in ("sum", "first-votes", "noisy-or"):
+        scores = _merged_scores(found, settings.merge)
     order = found.origin if settings.merge.startswith("first") else -scores
-    rank = torch.empty_like(found.origin)
-    rank[order.argsort(stable=True)] = torch.arange(len(rank), device=rank.device)
-    first = torch.full_like(rank, len(rank)).scatter_reduce(0, span, rank, "amin")
-    return replace(found, scores=scores).where(rank == first[span])
+    chosen = _best_of_each(_group_numbers(found, by_label=not settings.one_label), order)
+    return replace(found, scores=scores).where(chosen)
 
 
-def _settled(found: Found, batch: int, settings: DecodingSettings) -> Found:
-    """After crossings and Soft-NMS: who is left, with which score."""
-    if settings.flat or settings.crossing != "both":  # the weak only ever harm the weaker
+def _merged_scores(found: Found, merge: str) -> Float[np.ndarray, " found"]:
+    """The score of each candidate together with those that have the same span and label."""
+    vote, scores = _group_numbers(found, by_label=True), found.scores
+    if merge == "sum":
+        merged = _sums(vote, scores)
+    elif merge == "first-votes":
+        merged = scores * _sums(vote, np.ones_like(scores))
+    else:
+        with np.errstate(divide="ignore"):  # the logarithm of 0, for a score of 1
+            merged = -np.expm1(_sums(vote, np.log1p(-scores)))
+    return merged
+
+
+def _sums(
+    number: Int[np.ndarray, " found"], values: Float[np.ndarray, " found"]
+) -> Float[np.ndarray, " found"]:
+    """For each value, the sum of the values with its number."""
+    sums = np.zeros(1 + number.max(initial=0), values.dtype)
+    np.add.at(sums, number, values)
+    total: np.ndarray = sums[number]
+    return total
+
+
+def _best_of_each(
+    number: Int[np.ndarray, " found"], order: Shaped[np.ndarray, " found"]
+) -> Int[np.ndarray, " chosen"]:
+    """Indices of the candidate with the lowest `order` of each number, the first among equals."""
+    ranked = np.lexsort((order, number))
+    return np.sort(ranked[np.diff(number[ranked], prepend=-1) > 0])
+
+
+def _group_numbers(found: Found, *, by_label: bool) -> Int[np.ndarray, " found"]:
+    """A number for each span, or for each span and label; equal ones have equal numbers."""
+    place = np.column_stack([found.sentence, found.spans])
+    numbers = np.zeros(len(place), dtype=np.int64)
+    # In reading order, equal spans are neighbours.
+    numbers[1:] = (place[1:] != place[:-1]).any(axis=1).cumsum()
+    return numbers * (1 + found.labels.max(initial=0)) + found.labels if by_label else numbers
+
+
+def _suppressed(found: Found, batch: int, settings: DecodingSettings) -> Found:
+    """After crossings and Soft-NMS: the candidates that are kept, with their final scores."""
+    if settings.flat or settings.crossing != "both":  # a low score only affects lower ones
         found = found.where(found.scores > settings.threshold)
-    spans, mask = to_rows(found.spans, found.sentence, batch)
-    scores, _ = to_rows(found.scores, found.sentence, batch)
-    decay, overlap = settings.nms_decay, settings.nms_overlap
+    mask = row_mask(found.sentence, batch)
+    spans, scores = to_rows(found.spans, mask), to_rows(found.scores, mask)
     if settings.flat:
-        keep = without_overlap(spans, scores.clamp(max=1), mask)  # by the score that is told
-    elif settings.crossing == "greedy" and decay == 1:
+        keep = without_overlap(spans, np.minimum(scores, 1), mask)  # by the final score
+    elif settings.crossing == "greedy" and settings.nms_decay == 1:
         keep = without_crossing(spans, scores, mask)
     else:
         keep = uncrossed(spans, mask) if settings.crossing == "both" else mask
-        may_cross = settings.crossing != "greedy"
         scores = soft_nms(
             spans,
             scores,
             keep,
-            decay=decay,
-            overlap=overlap,
+            decay=settings.nms_decay,
+            overlap=settings.nms_overlap,
             rule=settings.nms_rule,
-            may_cross=may_cross,
+            may_cross=settings.crossing != "greedy",
         )
-    return replace(found, scores=scores[mask].clamp(max=1)).where(keep[mask])
+    return replace(found, scores=np.minimum(scores[mask], 1)).where(keep[mask])
 
 
 def apart(
@@ -182,15 +217,3 @@ def apart(
             taken |= words
             kept.append(item)
     return sorted(kept, key=place)
-
-
-def _reading_order(sentence: Tensor, spans: Tensor) -> Int[Tensor, " found"]:
-    size = 1 + (int(spans.max()) if len(spans) else 0)
-    return ((sentence * size + spans[:, 0]) * size - spans[:, 1]).argsort(stable=True)
-
-
-def _numbered(sentence: Tensor, spans: Tensor, *more: Tensor) -> Int[Tensor, " found"]:
-    """A number for each different span; equal spans have equal numbers."""
-    keys = torch.stack([sentence, spans[:, 0], spans[:, 1], *more])
-    number: Tensor = torch.unique(keys, dim=1, return_inverse=True)[1]
-    return number

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, groupby
 
-import torch
-from torch import Tensor
+import numpy as np
+from jaxtyping import Float
 
+from spandet.inference.candidates import Candidates, LinkProbs, row_mask, to_rows
 from spandet.inference.decoding import DecodingSettings, Found, apart, decode
-from spandet.spans.flat import to_rows
-from spandet.tensors import Links, SpanPredictions
 
 LIKELY = 0.5
 """From here on, fragments are linked and entities alone."""
@@ -31,7 +30,7 @@ class Whole:
     """Which candidate of the sentence each fragment was."""
 
 
-def assemble(predictions: SpanPredictions, settings: DecodingSettings) -> list[Whole]:
+def assemble(candidates: Candidates, settings: DecodingSettings) -> list[Whole]:
     """Entities in reading order: by sentence, from left to right, outer before inner.
 
     Without links, these are the spans that decoding finds. With links, an entity is a fragment that
@@ -43,17 +42,17 @@ def assemble(predictions: SpanPredictions, settings: DecodingSettings) -> list[W
     entities and never changes one. Where nothing may overlap, whole entities compete, best first: a
     fragment that became no entity takes no words away.
     """
-    links = predictions.links
+    links = candidates.links
     if links is None:
-        return _single(decode(predictions, settings))
+        return _single(decode(candidates, settings))
     first = settings.settled_later if settings.flat else settings
-    found = decode(predictions, first.model_copy(update={"threshold": 0.0}))
+    found = decode(candidates, first.model_copy(update={"threshold": 0.0}))
     sure = (found.scores > settings.threshold) & (
         links.alone[found.sentence, found.origin] > LIKELY
     )
     several = [
         whole
-        for whole in _linked(found, links, len(predictions.mask))
+        for whole in _linked(found, links, len(candidates.mask))
         if whole.score > settings.threshold
     ]
     wholes = sorted([*_single(found.where(sure)), *several], key=_reading_order)
@@ -86,31 +85,34 @@ def _single(found: Found) -> list[Whole]:
     ]
 
 
-def _linked(found: Found, links: Links, batch: int) -> Iterator[Whole]:
+def _linked(found: Found, links: LinkProbs, batch: int) -> Iterator[Whole]:
     """Every largest set of fragments that are all linked."""
     fragments = iter(_single(found))
-    counts = torch.bincount(found.sentence, minlength=batch).tolist()
+    counts = np.bincount(found.sentence, minlength=batch).tolist()
     table = _between(found, links, batch)
-    linked = (table > LIKELY).nonzero().tolist()
+    linked = np.argwhere(table > LIKELY).tolist()
     edges: list[dict[int, set[int]]] = [{} for _ in range(batch)]
     for sentence, one, other in linked:
         edges[sentence].setdefault(one, set()).add(other)
     for sentence, count in enumerate(counts):
         own = [next(fragments) for _ in range(count)]
         for clique in maximal_cliques(edges[sentence]):
-            one, other = zip(*combinations(clique, 2), strict=True)
-            sure = float(table[sentence, list(one), list(other)].mean())
-            yield _joined([own[i] for i in clique], sure)
+            pairs = np.array(list(combinations(clique, 2)))
+            link = float(table[sentence, pairs[:, 0], pairs[:, 1]].mean())
+            yield _joined([own[i] for i in clique], link)
 
 
-def _between(found: Found, links: Links, batch: int) -> Tensor:
-    """How likely the fragments of each sentence belong together; 0 for those that must not."""
-    origins, mask = to_rows(found.origin, found.sentence, batch)
-    labels, _ = to_rows(found.labels, found.sentence, batch)
-    rows = torch.arange(batch, device=origins.device)[:, None, None]
+def _between(
+    found: Found, links: LinkProbs, batch: int
+) -> Float[np.ndarray, "batch fragment fragment"]:
+    """Probabilities that fragments belong together; 0 for those with different labels."""
+    mask = row_mask(found.sentence, batch)
+    origins, labels = to_rows(found.origin, mask), to_rows(found.labels, mask)
+    rows = np.arange(batch)[:, None, None]
     table = links.together[rows, origins[:, :, None], origins[:, None]]
     same = labels[:, :, None] == labels[:, None]
-    return (table * (same & mask[:, :, None] & mask[:, None])).cpu()
+    linkable: np.ndarray = table * (same & mask[:, :, None] & mask[:, None])
+    return linkable
 
 
 def _joined(fragments: Sequence[Whole], link: float) -> Whole:

@@ -19,8 +19,9 @@ from spandet.detectors import DETECTORS, Detector
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
 from spandet.errors import ConfigError, UsageError
 from spandet.inference.batching import batches, documents_of, windows
+from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import device_of
+from spandet.inference.device import device_of, to_numpy
 from spandet.inference.linking import Whole, assemble
 from spandet.inference.long_sentences import (
     LongSentences,
@@ -41,8 +42,8 @@ from spandet.seeding import generator
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
 
-Batch = tuple[list[int], SpanPredictions]
-"""Indices of examples that were read together, and the predictions for them."""
+Batch = tuple[list[int], Candidates]
+"""Indices of examples that were read together, and the candidates in them."""
 
 
 class ModelSettings(Settings):
@@ -247,20 +248,19 @@ class Recognizer:
         examples: Sequence[Example],
         *,
         batch_pieces: int = BATCH_PIECES,
-        keep_all: bool = False,
     ) -> Iterator[Batch]:
-        """What the detector believes of each batch of examples, with their indices."""
+        """The candidates of each batch of examples, with the indices of the examples."""
         self.encoder.eval()
         self.detector.eval()
         runs, sizes = self.encoder.together(examples), self.encoder.sizes(examples)
         words = [len(example.words) for example in examples]
         for chosen in batches(runs, sizes, words, batch_pieces):
             batch = [examples[index] for index in chosen]
-            yield list(chosen), self.detect(batch, keep_all=keep_all)
+            yield list(chosen), to_numpy(self.detect(batch))
 
     @torch.inference_mode()
     def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
-        """What the detector believes of one batch."""
+        """The predictions of the detector for one batch."""
         batch = self.encoder.prepare(examples).to(self.device)
         rngs = [generator(self.seed, *example.words) for example in examples]
         return self.detector.detect(self.encoder(batch), rngs, keep_all=keep_all)
@@ -365,10 +365,10 @@ class Recognizer:
         return recognizer
 
     def entities(
-        self, predictions: SpanPredictions, decoding: DecodingSettings
+        self, candidates: Candidates, decoding: DecodingSettings
     ) -> Iterator[tuple[int, Entity[WordSpan]]]:
         """What is decoded, by name: the number of the sentence in its batch, and the entity."""
-        for whole in assemble(predictions, decoding):
+        for whole in assemble(candidates, decoding):
             yield whole.sentence, self.entity(whole)
 
     def entity(self, whole: Whole) -> Entity[WordSpan]:

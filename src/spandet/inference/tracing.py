@@ -7,13 +7,15 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
-import torch
+import numpy as np
 
 from spandet.encoding import Example
+from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.device import to_numpy
 from spandet.inference.linking import LIKELY, assemble
 from spandet.inference.recognizer import Recognizer
-from spandet.tensors import SpanPredictions, Stage
+from spandet.tensors import Stage
 from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing.traces import (
     Candidate,
@@ -111,7 +113,7 @@ def _missed(beliefs: _Beliefs, entity: Entity[WordSpan]) -> MissedEntity:
 def _obstacle(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
     """The first thing that stood in the way of an entity."""
     index = beliefs.nearest(entity)
-    if entity.fragments and beliefs.predictions.links is None:
+    if entity.fragments and beliefs.candidates.links is None:
         return index, Reason.GAP, "it has a gap, and a candidate has none"
     if entity.label not in beliefs.labels:
         return index, Reason.UNKNOWN_LABEL, f"the model does not know the label {entity.label}"
@@ -158,17 +160,20 @@ class _Beliefs:
         self.labels = recognizer.labels
         self.words = example.words
         # In the precision of scores, so that both sides of a comparison are rounded alike.
-        self.threshold = torch.tensor(decoding.threshold).item()
+        self.threshold = float(np.float32(decoding.threshold))
         # A sentence alone needs no padding, so that all its candidates are real ones.
-        ((_, self.predictions),) = recognizer.predictions([example], keep_all=True)
-        self.kept: list[bool] = self.predictions.mask[0].tolist()
-        self.spans: list[list[int]] = self.predictions.spans[0].tolist()
-        self.probs: list[list[float]] = self.predictions.label_probs[0].tolist()
+        recognizer.modules().eval()
+        predictions = recognizer.detect([example], keep_all=True)
+        self.trace = predictions.trace
+        self.candidates = to_numpy(predictions)
+        self.kept: list[bool] = self.candidates.mask[0].tolist()
+        self.spans: list[list[int]] = self.candidates.spans[0].tolist()
+        self.probs: list[list[float]] = self.candidates.label_probs[0].tolist()
 
     @property
     def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate, tuple[Candidate, ...]]]:
         """What is emitted, from left to right, with its candidates: the first and the others."""
-        for whole in assemble(self.predictions, self.decoding):
+        for whole in assemble(self.candidates, self.decoding):
             first, *more = map(self.candidate, whole.origins)
             yield self.recognizer.entity(whole), first, tuple(more)
 
@@ -182,7 +187,7 @@ class _Beliefs:
 
     def candidate(self, index: int) -> Candidate:
         """A candidate with its way."""
-        steps = tuple(self._step(stage, index) for stage in self.predictions.trace)
+        steps = tuple(self._step(stage, index) for stage in self.trace)
         return Candidate(self.span(index), self._named(self.probs[index]), steps)
 
     def nearest(self, entity: Entity[WordSpan]) -> int | None:
@@ -221,8 +226,8 @@ class _Beliefs:
     def _alone(self, index: int) -> str | None:
         """The label that a candidate would get if there were no other; None for "no entity"."""
         one = slice(index, index + 1)
-        spans, probs = self.predictions.spans[:, one], self.predictions.label_probs[:, one]
-        only = SpanPredictions(spans, probs, torch.ones_like(self.predictions.mask[:, one]))
+        spans, probs = self.candidates.spans[:, one], self.candidates.label_probs[:, one]
+        only = Candidates(spans, probs, np.ones((1, 1), dtype=bool))
         found = self.recognizer.entities(only, self._decoding(_OPEN))
         return next((entity.label for _, entity in found), None)
 
@@ -251,11 +256,11 @@ class _Beliefs:
     def why_not_joined(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
         """Why pieces that were all decoded did not become this entity."""
         key = (entity.pieces, entity.label)
-        for _, whole in self.recognizer.entities(self.predictions, self._decoding(_ALL)):
+        for _, whole in self.recognizer.entities(self.candidates, self._decoding(_ALL)):
             if (whole.pieces, whole.label) == key:
                 return Reason.THRESHOLD, _below(whole.score or 0.0, self.threshold)
         nearest = [self.nearest(Entity(piece, entity.label)) for piece in entity.fragments]
-        links = self.predictions.links
+        links = self.candidates.links
         assert links is not None  # noqa: S101 (asked only where there are some)
         link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
         if link > LIKELY:
@@ -276,7 +281,7 @@ class _Beliefs:
 
     def _scores(self, changes: Mapping[str, object]) -> Mapping[_Key, float]:
         """What decoding makes of each span by itself."""
-        spans = replace(self.predictions, links=None)
+        spans = replace(self.candidates, links=None)
         found = self.recognizer.entities(spans, self._decoding(changes))
         return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
 
@@ -290,7 +295,7 @@ class _Beliefs:
 
     def _first_score(self, index: int) -> str:
         """The score that dropped a candidate, if a stage gave one."""
-        for stage in self.predictions.trace:
+        for stage in self.trace:
             if stage.scores is not None:
                 return f" ({stage.name} score {stage.scores[0, index].item():.2f})"
         return ""

@@ -1,7 +1,7 @@
 """Overlap of pairs of spans, independent of labels."""
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 _SMALL = 1e-6
@@ -27,19 +27,3 @@ def signed_iou(
     shared = torch.minimum(end, b[..., 1]) - torch.maximum(start, b[..., 0])
     cover = torch.maximum(end, b[..., 1]) - torch.minimum(start, b[..., 0])
     return shared / cover.clamp(min=_SMALL)
-
-
-def crosses(
-    a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
-) -> Bool[Tensor, "*#shape"]:
-    """Whether two spans overlap without one containing the other."""
-    left = (a[..., 0] < b[..., 0]) & (b[..., 0] < a[..., 1]) & (a[..., 1] < b[..., 1])
-    right = (b[..., 0] < a[..., 0]) & (a[..., 0] < b[..., 1]) & (b[..., 1] < a[..., 1])
-    return left | right
-
-
-def overlaps(
-    a: Shaped[Tensor, "*#shape 2"], b: Shaped[Tensor, "*#shape 2"]
-) -> Bool[Tensor, "*#shape"]:
-    """Whether two spans have a position in common."""
-    return torch.maximum(a[..., 0], b[..., 0]) < torch.minimum(a[..., 1], b[..., 1])

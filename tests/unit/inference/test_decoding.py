@@ -1,36 +1,38 @@
 """Decoding: the worked examples, and that nothing invalid ever comes out."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings, apart, decode
-from spandet.tensors import SpanPredictions
 
 Candidate = tuple[int, int, int, float]
 """start, end, label, probability of the label"""
 
 
-def predictions(*sentences: list[Candidate], labels: int = 4) -> SpanPredictions:
+def batch_of(*sentences: list[Candidate], labels: int = 4) -> Candidates:
     most = max(len(row) for row in sentences)
-    spans = torch.zeros(len(sentences), most, 2, dtype=torch.long)
-    probs = torch.zeros(len(sentences), most, labels)
-    mask = torch.zeros(len(sentences), most, dtype=torch.bool)
+    spans = np.zeros((len(sentences), most, 2), dtype=np.int64)
+    probs = np.zeros((len(sentences), most, labels), dtype=np.float32)
+    mask = np.zeros((len(sentences), most), dtype=bool)
     for b, row in enumerate(sentences):
         for i, (start, end, label, score) in enumerate(row):
-            spans[b, i] = torch.tensor([start, end])
+            spans[b, i] = start, end
             probs[b, i] = (1 - score) / (labels - 1)
             probs[b, i, label] = score
             mask[b, i] = True
-    return SpanPredictions(spans, probs, mask)
+    return Candidates(spans, probs, mask)
 
 
 def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int, int, int, float]]:
-    found = decode(predictions(*sentences), DecodingSettings.build(options, where="decoding"))
+    found = decode(batch_of(*sentences), DecodingSettings.build(options, where="decoding"))
     return [
         (sentence, start, end, label, round(score, 4))
         for sentence, (start, end), label, score in zip(
@@ -45,9 +47,9 @@ def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int,
 
 def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
     rows: list[Candidate] = [(0, 3, 1, 0.9), (0, 3, 2, 0.8), (0, 3, 2, 0.7), (4, 5, 1, 0.6)]
-    given_ = replace(predictions(rows), type_probs=torch.tensor([[0.5, 0.6, 0.9, 0.3]]))
+    given_ = replace(batch_of(rows), type_probs=np.array([[0.5, 0.6, 0.9, 0.3]]))
 
-    def spans(said: SpanPredictions, **options: Any) -> list[tuple[int, int, float]]:
+    def spans(said: Candidates, **options: Any) -> list[tuple[int, int, float]]:
         found = decode(said, DecodingSettings(**options))
         scores = [round(score, 4) for score in found.scores.tolist()]
         return list(zip(found.origin.tolist(), found.labels.tolist(), scores, strict=True))
@@ -58,7 +60,7 @@ def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
     assert spans(given_, merge_by="label", threshold=0.75) == []
     each = spans(given_, merge_by="label", one_label=False)
     assert each == [(0, 1, 0.9), (2, 2, 0.7), (3, 1, 0.6)]
-    assert spans(predictions(rows), merge_by="label") == spans(predictions(rows))
+    assert spans(batch_of(rows), merge_by="label") == spans(batch_of(rows))
 
 
 SOFT = {"nms_decay": 0.9, "nms_overlap": 0.6, "threshold": 0.45}
@@ -119,7 +121,7 @@ def test_no_entity_wins_and_empty_batches_work() -> None:
 
 
 def test_the_origin_points_at_the_candidate() -> None:
-    found = decode(predictions([(3, 4, 1, 0.9), (0, 4, 2, 0.8)]), DecodingSettings())
+    found = decode(batch_of([(3, 4, 1, 0.9), (0, 4, 2, 0.8)]), DecodingSettings())
     assert found.spans.tolist() == [[0, 4], [3, 4]]
     assert found.origin.tolist() == [1, 0]
 
@@ -182,12 +184,12 @@ def test_candidates_that_agree_make_each_other_surer() -> None:
     ("min_odds", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
 )
 def test_a_label_must_beat_a_share_of_no_entity(min_odds: float, found: list[int]) -> None:
-    spans = torch.tensor([[[0, 1], [1, 2], [2, 3]]])
-    probs = torch.tensor([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]])
-    given_ = SpanPredictions(spans, probs, torch.ones(1, 3, dtype=torch.bool))
+    spans = np.array([[[0, 1], [1, 2], [2, 3]]])
+    probs = np.array([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]], dtype=np.float32)
+    given_ = Candidates(spans, probs, np.ones((1, 3), dtype=bool))
     got = decode(given_, DecodingSettings(threshold=0, min_odds=min_odds))
     assert [end for _, end in got.spans.tolist()] == found
-    likeliest = probs.argmax(dim=-1)[0]
+    likeliest = probs.argmax(axis=-1)[0]
     if min_odds == 1:
         assert got.labels.tolist() == likeliest[likeliest > 0].tolist()
 
@@ -196,9 +198,7 @@ def test_a_score_at_the_threshold_is_not_above_it() -> None:
     assert decoded([(0, 1, 1, 0.5), (2, 3, 1, 0.75)]) == [(0, 2, 3, 1, 0.75)]
     assert decoded([(0, 1, 1, 0.75)], threshold=0.75) == []
     # Nor does a label win over "no entity" that is only as likely.
-    even = SpanPredictions(
-        torch.tensor([[[0, 1]]]), torch.tensor([[[0.5, 0.5]]]), torch.ones(1, 1, dtype=torch.bool)
-    )
+    even = Candidates(np.array([[[0, 1]]]), np.array([[[0.5, 0.5]]]), np.array([[True]]))
     assert len(decode(even, DecodingSettings(threshold=0.0)).spans) == 0
 
 
@@ -216,7 +216,7 @@ def test_without_settings_crossings_are_settled_and_nothing_else_is_weakened() -
 def test_of_many_equal_candidates_on_one_span_the_first_is_kept(merge: str) -> None:
     # More than 16: fewer are sorted in a stable way, whatever is asked for.
     rows: list[Candidate] = [(2, 4, 1 + number % 3, 0.75) for number in range(39)]
-    found = decode(predictions(rows), DecodingSettings(merge=merge))  # type: ignore[arg-type]
+    found = decode(batch_of(rows), DecodingSettings(merge=merge))  # type: ignore[arg-type]
     assert found.origin.tolist() == [0]
 
 
@@ -224,7 +224,7 @@ def test_many_candidates_are_in_reading_order_and_equals_as_they_came() -> None:
     # Outer before inner, and none suppresses another: every label stands for itself.
     places = [(start, end) for start in range(6) for end in range(6, start, -1)]
     rows: list[Candidate] = [(*place, label, 0.75) for label in (2, 1) for place in places[::-1]]
-    found = decode(predictions(rows), DecodingSettings(crossing="keep", one_label=False))
+    found = decode(batch_of(rows), DecodingSettings(crossing="keep", one_label=False))
     assert [tuple(span) for span in found.spans.tolist()] == [p for p in places for _ in range(2)]
     assert found.labels.tolist() == [2, 1] * len(places)
 
@@ -259,3 +259,12 @@ def test_entities_of_fragments_are_apart_if_no_word_is_in_two() -> None:
     assert kept_apart((0.5, [(1, 2), (3, 4)]), (0.5, [(1, 2), (6, 7)])) == [1]
     assert kept_apart((0.5, [(3, 9)]), (0.5, [(2, 4)])) == [1]  # the earlier of equals
     assert kept_apart() == []
+
+
+def test_decoding_needs_no_torch() -> None:
+    code = (
+        "import sys; from spandet.inference import decoding, linking, suppression;"
+        "print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,16 +1,17 @@
-"""On another device: nothing of the CPU meets it, in detectors, the encoder and decoding."""
+"""On another device: detectors and the encoder compute there; candidates are copied once."""
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.device import to_numpy
 from spandet.inference.linking import assemble
 from spandet.spans.flat import enumerate_spans
 from spandet.tensors import Links, SpanPredictions, to_device, total_loss
@@ -95,26 +96,33 @@ def test_the_encoder_stays_on_its_device(name: str, folder: Path) -> None:
             assert encoder.transformer_words(batch).device == device
 
 
-CHOICES: list[dict[str, Any]] = [
-    {"crossing": crossing, "merge": merge, "nms_decay": decay}
-    for crossing, merge, decay in product(
-        ("keep", "greedy", "both"), ("max", "sum", "first", "noisy-or"), (0.5, 1.0)
-    )
-] + [{"crossing": "greedy", "flat": True}]
+def assert_same(array: np.ndarray | None, tensor: torch.Tensor | None) -> None:
+    assert array is not None
+    assert tensor is not None
+    assert array.tolist() == tensor.tolist()
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-@pytest.mark.parametrize("linked", [False, True])
-def test_decoding_stays_on_its_device(choice: dict[str, Any], linked: bool) -> None:
-    spans = enumerate_spans([5], [1, 2, 3]).spans.repeat(2, 2, 1)
-    rng = torch.Generator().manual_seed(0)
-    probs = torch.rand(*spans.shape[:2], 3, generator=rng).softmax(dim=-1)
-    count = spans.shape[1]
-    links = Links(torch.eye(count).flip(0).expand(2, -1, -1), torch.ones(2, count))
-    mask = torch.ones(2, count, dtype=torch.bool)
-    given = SpanPredictions(spans, probs, mask, links=links if linked else None)
-    settings = DecodingSettings(threshold=0.3, min_odds=0.0, **choice)
-    wanted = assemble(given, settings)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_candidates_are_copies_of_the_predictions_on_a_device(dtype: torch.dtype) -> None:
+    spans = enumerate_spans([5], [1, 2, 3]).spans.repeat(2, 1, 1)
+    count, rng = spans.shape[1], torch.Generator().manual_seed(0)
+    probs = torch.rand(2, count, 3, generator=rng).softmax(dim=-1).to(dtype)
+    together = torch.eye(count).flip(0).expand(2, -1, -1)
+    links = Links(0.9 * together.to(dtype), probs[..., 0])
+    mask = torch.rand(2, count, generator=rng) < 0.7
+    given = SpanPredictions(spans, probs, mask, links=links, type_probs=probs[..., 1])
     with pretended_device() as device:
-        assert assemble(to_device(given, device), settings) == wanted
-    assert wanted or choice["crossing"] == "both"
+        got = to_numpy(to_device(given, device))
+    assert_same(got.spans, spans)
+    assert_same(got.label_probs, probs)
+    assert_same(got.mask, mask)
+    assert_same(got.type_probs, probs[..., 1])
+    assert got.links is not None
+    assert_same(got.links.together, links.together)
+    assert_same(got.links.alone, links.alone)
+    assert got.label_probs.dtype == got.links.together.dtype == np.float32
+    settings = DecodingSettings(threshold=0.3, min_odds=0.0)
+    assert assemble(got, settings) == assemble(to_numpy(given), settings)
+    plain = to_numpy(SpanPredictions(spans, probs, mask))
+    assert plain.links is None
+    assert plain.type_probs is None

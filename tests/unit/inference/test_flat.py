@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodingSettings, apart, decode
 from spandet.inference.linking import LIKELY, Whole, assemble
 from spandet.inference.long_sentences import LongSentences
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.inference.tuning import _variants, tune
-from spandet.seeding import generator
-from spandet.tensors import Links, SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordSpan
 
 SEEDS = st.integers(0, 2**32)
@@ -39,22 +39,21 @@ def flattened(items: Sequence[Scored]) -> set[Scored]:
     return set(kept)
 
 
-def candidates(seed: int, *, sentences: int = 2, count: int = 9) -> SpanPredictions:
+def candidates(seed: int, *, sentences: int = 2, count: int = 9) -> Candidates:
     """Many overlap, and some have one score. Links are only where there is a gap."""
-    chance = generator(seed)
+    rng = np.random.default_rng(seed)
     shape = (sentences, count)
-    starts = torch.randint(0, 9, shape, generator=chance)
-    ends = starts + torch.randint(1, 5, shape, generator=chance)
-    score = torch.randint(1, 9, shape, generator=chance) / 10
-    probs = torch.stack([1 - score, score], dim=-1)
-    together = torch.rand(*shape, count, generator=chance).triu(1)
+    starts = rng.integers(0, 9, shape)
+    ends = starts + rng.integers(1, 5, shape)
+    score = (rng.integers(1, 9, shape) / 10).astype(np.float32)
+    probs = np.stack([1 - score, score], axis=-1)
+    together = np.triu(rng.random((*shape, count), dtype=np.float32), 1)
     gap = ends[:, :, None] < starts[:, None]
-    links = Links(
-        (together + together.transpose(1, 2)) * (gap | gap.transpose(1, 2)),
-        torch.rand(*shape, generator=chance),
+    links = LinkProbs(
+        (together + together.swapaxes(1, 2)) * (gap | gap.swapaxes(1, 2)),
+        rng.random(shape, dtype=np.float32),
     )
-    real = torch.rand(*shape, generator=chance) > 0.1
-    return SpanPredictions(torch.stack([starts, ends], dim=-1), probs, real, links=links)
+    return Candidates(np.stack([starts, ends], axis=-1), probs, rng.random(shape) > 0.1, links)
 
 
 def by_sentence(wholes: Sequence[Whole]) -> dict[int, list[Scored]]:
@@ -124,9 +123,9 @@ THREE = ((0, 3, 0.95), (0, 5, 0.92), (4, 8, 0.90))
     ids=["flat", "hard", "soft"],
 )
 def test_what_is_suppressed_kills_nobody(rule: dict[str, Any]) -> None:
-    probs = torch.tensor([[[1 - score, score] for *_, score in THREE]])
-    spans = torch.tensor([[[start, end] for start, end, _ in THREE]])
-    predictions = SpanPredictions(spans, probs, torch.ones(1, 3, dtype=torch.bool))
+    probs = np.array([[[1 - score, score] for *_, score in THREE]], dtype=np.float32)
+    spans = np.array([[[start, end] for start, end, _ in THREE]])
+    predictions = Candidates(spans, probs, np.ones((1, 3), dtype=bool))
     found = decode(predictions, DecodingSettings.build(rule, where="decoding"))
     assert found.spans.tolist() == [[0, 3], [4, 8]]
 
@@ -171,20 +170,20 @@ def test_of_equals_the_earlier_then_the_longer_one_stays() -> None:
 
 
 def test_a_gap_leaves_room_and_a_fragment_alone_takes_none() -> None:
-    spans = torch.tensor([[[0, 1], [4, 5], [2, 3], [0, 5]]])
-    score = torch.tensor([0.9, 0.9, 0.6, 0.7])
-    together = torch.zeros(1, 4, 4)
+    spans = np.array([[[0, 1], [4, 5], [2, 3], [0, 5]]])
+    score = np.array([0.9, 0.9, 0.6, 0.7], dtype=np.float32)
+    together = np.zeros((1, 4, 4), dtype=np.float32)
     together[0, 0, 1] = together[0, 1, 0] = 0.95
-    alone = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
-    predictions = SpanPredictions(
+    alone = np.array([[0.0, 0.0, 1.0, 1.0]], dtype=np.float32)
+    predictions = Candidates(
         spans,
-        torch.stack([1 - score, score], dim=-1)[None],
-        torch.ones(1, 4, dtype=torch.bool),
-        links=Links(together, alone),
+        np.stack([1 - score, score], axis=-1)[None],
+        np.ones((1, 4), dtype=bool),
+        links=LinkProbs(together, alone),
     )
     found = assemble(predictions, DecodingSettings(flat=True))
     assert [whole.spans for whole in found] == [((0, 1), (4, 5)), ((2, 3),)]
-    unlinked = replace(predictions, links=Links(together * LIKELY, alone))
+    unlinked = replace(predictions, links=LinkProbs(together * LIKELY, alone))
     found = assemble(unlinked, DecodingSettings(flat=True))
     assert [whole.spans for whole in found] == [((0, 5),)]
 

@@ -3,16 +3,18 @@
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spandet import generate
+from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.device import to_numpy
 from spandet.inference.linking import Whole, assemble, maximal_cliques
-from spandet.seeding import generator
-from spandet.tensors import Links, SpanPredictions
+from spandet.tensors import SpanPredictions
 from spandet.text import Entity, WordSpan
 from spandet.training.batches import gold_spans
 
@@ -64,19 +66,23 @@ COUNT = 6
 """Candidates per sentence."""
 
 
-def beliefs(seed: int, sentences: int = 2) -> SpanPredictions:
-    """Anything, but links only where there is a gap."""
-    chance = generator(seed)
+def random_candidates(seed: int, sentences: int = 2) -> Candidates:
+    """Any spans and probabilities, but links only where there is a gap."""
+    rng = np.random.default_rng(seed)
     shape = (sentences, COUNT)
-    starts = torch.randint(0, 9, shape, generator=chance)
-    ends = starts + torch.randint(1, 4, shape, generator=chance)
-    probs = (3 * torch.randn(*shape, 3, generator=chance)).softmax(dim=-1)
-    together = torch.rand(*shape, COUNT, generator=chance).triu(1)
+    starts = rng.integers(0, 9, shape)
+    ends = starts + rng.integers(1, 4, shape)
+    powers = np.exp(3 * rng.standard_normal((*shape, 3), dtype=np.float32))
+    together = np.triu(rng.random((*shape, COUNT), dtype=np.float32), 1)
     apart = ends[:, :, None] < starts[:, None]
-    links = (together + together.transpose(1, 2)) * (apart | apart.transpose(1, 2))
-    alone, real = torch.rand(2, *shape, generator=chance)
-    spans = torch.stack([starts, ends], dim=-1)
-    return SpanPredictions(spans, probs, real > 0.1, links=Links(links, alone))
+    links = (together + together.swapaxes(1, 2)) * (apart | apart.swapaxes(1, 2))
+    alone, real = rng.random((2, *shape), dtype=np.float32)
+    return Candidates(
+        np.stack([starts, ends], axis=-1),
+        powers / powers.sum(axis=-1, keepdims=True),
+        real > 0.1,
+        links=LinkProbs(links, alone),
+    )
 
 
 OPTIONS = st.builds(
@@ -88,8 +94,8 @@ OPTIONS = st.builds(
 )
 
 
-def found(predictions: SpanPredictions, options: DecodingSettings) -> list[Whole]:
-    result = decode(predictions, options)
+def found(given_: Candidates, options: DecodingSettings) -> list[Whole]:
+    result = decode(given_, options)
     rows = zip(
         result.sentence.tolist(),
         result.spans.tolist(),
@@ -104,26 +110,26 @@ def found(predictions: SpanPredictions, options: DecodingSettings) -> list[Whole
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
 def test_without_links_entities_are_what_is_decoded(seed: int, options: DecodingSettings) -> None:
-    predictions = beliefs(seed)
-    assert assemble(replace(predictions, links=None), options) == found(predictions, options)
+    given_ = random_candidates(seed)
+    assert assemble(replace(given_, links=None), options) == found(given_, options)
 
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
 def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSettings) -> None:
-    predictions = beliefs(seed)
-    batch, most = predictions.mask.shape
-    nothing = Links(torch.full((batch, most, most), 0.5), torch.full((batch, most), 0.51))
-    assert assemble(replace(predictions, links=nothing), options) == found(predictions, options)
+    given_ = random_candidates(seed)
+    batch, most = given_.mask.shape
+    nothing = LinkProbs(np.full((batch, most, most), 0.5), np.full((batch, most), 0.51))
+    assert assemble(replace(given_, links=nothing), options) == found(given_, options)
 
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
 def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> None:
-    predictions = beliefs(seed)
-    everything = assemble(predictions, options.model_copy(update={"threshold": 0.0}))
+    given_ = random_candidates(seed)
+    everything = assemble(given_, options.model_copy(update={"threshold": 0.0}))
     sure = [whole for whole in everything if whole.score > options.threshold]
-    got = assemble(predictions, options)
+    got = assemble(given_, options)
     # 0.4 and 0.6 are no numbers of single precision: what lies in between may go either way.
     close = {w for w in everything if abs(w.score - options.threshold) < 1e-6}
     assert set(sure) ^ set(got) <= close
@@ -134,14 +140,14 @@ def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> No
 def test_entities_are_cliques_and_those_that_stand_alone(
     seed: int, options: DecodingSettings
 ) -> None:
-    predictions = beliefs(seed)
+    given_ = random_candidates(seed)
     options = options.model_copy(update={"threshold": 0.0})
-    links = predictions.links
+    links = given_.links
     assert links is not None
-    fragments = found(predictions, options)
+    fragments = found(given_, options)
     alone = [w for w in fragments if links.alone[w.sentence, w.origins[0]] > 0.5]
     scores = {(w.sentence, w.label, w.spans, w.origins): w.score for w in alone}
-    for sentence in range(len(predictions.mask)):
+    for sentence in range(len(given_.mask)):
         own = {w.origins[0]: w for w in fragments if w.sentence == sentence}
         table = links.together[sentence]
         graph = {
@@ -150,11 +156,11 @@ def test_entities_are_cliques_and_those_that_stand_alone(
         for clique in brute_force(graph):
             parts = sorted((own[i] for i in clique), key=lambda part: part.spans)
             origins = tuple(part.origins[0] for part in parts)
-            link = torch.stack([table[i, j] for i, j in combinations(origins, 2)]).mean()
+            link = np.mean([table[i, j] for i, j in combinations(origins, 2)])
             spans = tuple(part.spans[0] for part in parts)
             mean = sum(part.score for part in parts) / len(parts)
             scores[sentence, parts[0].label, spans, origins] = mean * float(link)
-    got = assemble(predictions, options)
+    got = assemble(given_, options)
     assert len(got) == len(scores)
     assert {(w.sentence, w.label, w.spans, w.origins): w.score for w in got} == pytest.approx(
         scores
@@ -169,18 +175,18 @@ def test_entities_are_cliques_and_those_that_stand_alone(
 def test_a_sentence_alone_and_in_a_batch_gives_the_same(
     seed: int, options: DecodingSettings
 ) -> None:
-    predictions = beliefs(seed, sentences=3)
-    together = assemble(predictions, options)
+    given_ = random_candidates(seed, sentences=3)
+    together = assemble(given_, options)
     assert [whole.sentence for whole in together] == sorted(whole.sentence for whole in together)
-    links = predictions.links
+    links = given_.links
     assert links is not None
     for i in range(3):
         one = slice(i, i + 1)
-        alone = SpanPredictions(
-            predictions.spans[one],
-            predictions.label_probs[one],
-            predictions.mask[one],
-            links=Links(links.together[one], links.alone[one]),
+        alone = Candidates(
+            given_.spans[one],
+            given_.label_probs[one],
+            given_.mask[one],
+            links=LinkProbs(links.together[one], links.alone[one]),
         )
         own = [replace(whole, sentence=0) for whole in together if whole.sentence == i]
         assert assemble(alone, options) == own
@@ -192,9 +198,9 @@ def test_knowing_the_fragments_is_knowing_the_entities() -> None:
     rows = [row for document in generate(300, domain="clinic") for row in document.rows()]
     gold = gold_spans(rows, labels, fragments=True)
     probs = torch.nn.functional.one_hot(gold.labels, 1 + len(labels)).float()
-    sure = SpanPredictions(gold.spans, probs, gold.mask, links=gold.links)
+    certain = to_numpy(SpanPredictions(gold.spans, probs, gold.mask, links=gold.links))
     got: list[set[Entity[WordSpan]]] = [set() for _ in rows]
-    for whole in assemble(sure, DecodingSettings(crossing="keep")):
+    for whole in assemble(certain, DecodingSettings(crossing="keep")):
         spans = [WordSpan(start, end) for start, end in whole.spans]
         assert whole.score == 1
         got[whole.sentence].add(Entity.from_fragments(spans, labels[whole.label - 1]))

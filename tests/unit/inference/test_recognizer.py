@@ -14,7 +14,9 @@ import torch
 from spandet import evaluate, generate
 from spandet.encoding import Example
 from spandet.errors import ConfigError, UsageError
+from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.device import to_numpy
 from spandet.inference.long_sentences import LongSentences
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.inference.tuning import best_threshold, tune
@@ -195,16 +197,14 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
     made = Recognizer.build(ModelSettings.resolve(LINKING), documents)
     rows = {row.words: row for document in documents for row in document.rows()}
 
-    def told(
-        examples: Sequence[Example], **_: object
-    ) -> Iterator[tuple[list[int], SpanPredictions]]:
+    def told(examples: Sequence[Example], **_: object) -> Iterator[tuple[list[int], Candidates]]:
         gold = gold_spans([rows[e.words] for e in examples], made.labels, fragments=True)
         assert gold.links is not None
         hot = torch.nn.functional.one_hot(gold.labels, 1 + len(made.labels)) * 0.8
         probs = hot + 0.2 / (1 + len(made.labels))
         links = replace(gold.links, together=gold.links.together * 0.6)
-        mask = gold.mask
-        yield list(range(len(examples))), SpanPredictions(gold.spans, probs, mask, links=links)
+        given = SpanPredictions(gold.spans, probs, gold.mask, links=links)
+        yield list(range(len(examples))), to_numpy(given)
 
     monkeypatch.setattr(made, "predictions", told)
     made.decoding = DecodingSettings(crossing="keep", threshold=0.6)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from math import floor
 from typing import Any
 
@@ -129,9 +130,7 @@ def test_the_nearest_overlaps_no_less_than_any_other(
 
 
 def test_every_stage_is_there(recognizer: Recognizer, traced: list[TracedDocument]) -> None:
-    (_, predictions) = next(
-        recognizer.predictions(recognizer.examples_of(traced[0].document), keep_all=True)
-    )
+    predictions = recognizer.detect(recognizer.examples_of(traced[0].document), keep_all=True)
     names = tuple(stage.name for stage in predictions.trace)
     for document in traced:
         assert document.stages == names
@@ -226,16 +225,17 @@ class Scripted(Recognizer):
     def examples_of(self, document: Document) -> list[Example]:
         return [Example(sentence.words) for sentence in document.sentences]
 
-    def predictions(
-        self, examples: Sequence[Example], *, batch_pieces: int = 0, keep_all: bool = False
-    ) -> Iterator[tuple[list[int], SpanPredictions]]:
+    def modules(self) -> torch.nn.ModuleDict:
+        return torch.nn.ModuleDict()
+
+    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
         spans = torch.tensor([[span for span, *_ in self.said]]).reshape(1, -1, 2).long()
         probs = torch.tensor([[probs for *_, probs in self.said]]).reshape(1, -1, 3)
         mask = torch.tensor([[kept for _, kept, *_ in self.said]]).reshape(1, -1).bool()
         scores = [score for _, _, score, _ in self.said]
         known = None if None in scores else torch.tensor([scores])
         stages = (Stage("guess", spans + 0.25, known),)
-        yield [0], SpanPredictions(spans, probs, mask, stages, self.links)
+        return SpanPredictions(spans, probs, mask, stages, self.links)
 
 
 def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> tuple[str, str]:
@@ -434,15 +434,13 @@ def test_a_candidate_turned_inside_out_is_nowhere_unless_it_has_a_span(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recognizer = Scripted([(span, False, 0.1, (0.1, 0.9, 0.0))])
-    usual = recognizer.predictions
+    usual = recognizer.detect
 
-    def turned(examples: Sequence[Example], **options: Any) -> Iterator[tuple[list[int], Any]]:
-        for chosen, said in usual(examples, **options):
-            inside_out = torch.tensor([[last]])
-            stages = (Stage("guess", inside_out),)
-            yield chosen, SpanPredictions(said.spans, said.label_probs, said.mask, stages)
+    def turned(examples: Sequence[Example], **options: Any) -> SpanPredictions:
+        inside_out = torch.tensor([[last]])
+        return replace(usual(examples, **options), trace=(Stage("guess", inside_out),))
 
-    monkeypatch.setattr(recognizer, "predictions", turned)
+    monkeypatch.setattr(recognizer, "detect", turned)
     document = Document.from_rows([WordRow("abc", [Entity(WordSpan(0, 1), "X")])])
     (sentence,) = trace(recognizer, document, gold=True).sentences
     assert sentence.missed[0].reason is reason

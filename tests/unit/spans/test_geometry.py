@@ -6,7 +6,7 @@ import torch
 from spandet.detectors.locate_and_label.seeds import best_gold
 from spandet.spans.coordinates import clamped, legal, to_words
 from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, from_rows, to_rows
-from spandet.spans.overlap import crosses, iou, signed_iou
+from spandet.spans.overlap import iou, signed_iou
 from spandet.tensors import GoldSpans
 
 
@@ -42,12 +42,6 @@ def test_an_inverted_span_has_a_gradient_that_repairs_it() -> None:
     loss.backward()
     assert torch.isfinite(loss).all()
     assert predicted.grad is not None
-
-
-def test_crossing_is_neither_nesting_nor_touching() -> None:
-    a = spans((0, 4), (0, 4), (0, 4), (0, 4), (2, 6))
-    b = spans((2, 6), (1, 3), (4, 6), (0, 4), (0, 4))
-    assert crosses(a, b).tolist() == [True, False, False, False, True]
 
 
 def test_seeds_are_clipped_and_not_repeated() -> None:

@@ -9,6 +9,7 @@ from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import PRESETS, BoundaryDiffusionSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.device import to_numpy
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures, total_loss
 
@@ -281,7 +282,7 @@ def test_the_papers_filter_is_a_threshold_on_a_third_of_the_sum() -> None:
     got = one.label_probs.gather(2, other.label_probs.argmax(dim=-1, keepdim=True)).squeeze(-1)
     torch.testing.assert_close(got[named], q[named] / 3)
     phi = 1.8
-    found = decode(one, DecodingSettings(threshold=phi / 3, crossing="keep"))
+    found = decode(to_numpy(one), DecodingSettings(threshold=phi / 3, crossing="keep"))
     legal = one.mask & named & (one.label_probs.argmax(dim=-1) > 0)
     wanted = {tuple(span) for span in one.spans[legal & (q > phi)].tolist()}
     assert {tuple(span) for span in found.spans.tolist()} == wanted

@@ -5,6 +5,7 @@ import torch
 from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.device import to_numpy
 from spandet.inference.linking import Whole, assemble
 from spandet.seeding import generator
 from spandet.tensors import WordFeatures
@@ -30,7 +31,7 @@ def rngs() -> list[torch.Generator]:
 
 def found(made: BoundaryDiffusion) -> list[Whole]:
     with torch.inference_mode():
-        return assemble(made.eval().detect(words(), rngs()), LOOSE)
+        return assemble(to_numpy(made.eval().detect(words(), rngs())), LOOSE)
 
 
 def test_a_new_linker_leaves_weights_and_entities_as_they_are() -> None:

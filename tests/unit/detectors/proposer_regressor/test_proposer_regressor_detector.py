@@ -16,6 +16,7 @@ from spandet.detectors.proposer_regressor.entity_head import Said
 from spandet.detectors.proposer_regressor.settings import PRESETS, ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
+from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.layers.proposals import RegressorLayer
 from spandet.layers.spatial_attention import GaussianHead
@@ -156,7 +157,7 @@ def test_every_part_learns(settings: dict[str, Any]) -> None:
 def decoded(made: ProposerRegressor, given: WordFeatures, **options: Any) -> set[Any]:
     keep_all = options.pop("keep_all", False)
     found = decode(
-        made.detect(given, [], keep_all=keep_all),
+        to_numpy(made.detect(given, [], keep_all=keep_all)),
         DecodingSettings(crossing="keep", one_label=False, **{"threshold": 0.0, **options}),
     )
     rows = zip(found.sentence.tolist(), found.spans.tolist(), found.labels.tolist(), strict=True)
