@@ -7,12 +7,19 @@ from typing import Any
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "BiaffineSettings": {"emission": "min_odds"},
+    "BoundaryDiffusionSettings": {"nil_weight": "none_weight"},
     "DecodingSettings": {"none_weight": "min_odds"},
     "ProposerRegressorSettings": {"emission": "min_odds"},
     "TrainingSettings": {"look_steps": "evaluation_steps"},
 }
 """Settings class → old name → new name."""
 REMOVED: Mapping[str, Mapping[str, Any]] = {
+    "BoundaryDiffusionSettings": {
+        "link_weight": 1.0,
+        "proposal_weight": 1.0,
+        "slots_extra": 8,
+        "slots_per_word": 0.5,
+    },
     "LocateAndLabelSettings": {"outer_edge": "clamp"},
     "SpanJurySettings": {"nomination_weight": 1.0},
 }

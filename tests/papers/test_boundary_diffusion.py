@@ -15,25 +15,24 @@ from torch import Tensor, nn
 
 from papers import boundary_diffusion_paper as paper
 from papers.boundary_diffusion_paper import Array, Entity
-from spandet.detectors.boundary_diffusion.boundary_pointers import BoundaryPointers
 from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
-from spandet.detectors.boundary_diffusion.diffusion import (
+from spandet.detectors.boundary_diffusion.noise import (
+    KeyedNoise,
     NoiseLevels,
     Schedule,
     noise_levels,
     sampling_times,
 )
-from spandet.detectors.boundary_diffusion.diffusion import denoised as ddim_step
-from spandet.detectors.boundary_diffusion.diffusion import noised as noise_added
-from spandet.detectors.boundary_diffusion.slot_layer import Attention, SlotLayer, near
-from spandet.detectors.boundary_diffusion.slot_losses import with_pointers
+from spandet.detectors.boundary_diffusion.noise import denoised as ddim_step
+from spandet.detectors.boundary_diffusion.noise import noised as noise_added
+from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, with_pointers
+from spandet.detectors.boundary_diffusion.span_encoder import Attention, SlotLayer, word_distances
 from spandet.inference.decoding import DecodingSettings, Found, decode
 from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.label_losses import label_weights
 from spandet.seeding import generator
 from spandet.spans.coordinates import to_latents, to_spans
-from spandet.spans.slots import KeyedNoise
 from spandet.tensors import SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import gold_spans
 
@@ -305,7 +304,7 @@ def test_the_pointers_of_the_released_code_are_the_papers_with_merged_matrices()
         for name in ("out", "out_bias"):
             getattr(merged, name).copy_(getattr(mlp, name))
     slots = torch.randn(1, SLOTS, DIM, generator=generator("slots"), dtype=torch.double)
-    places = near(torch.zeros(1, SLOTS, 2, dtype=torch.long), len(own.words), 0)
+    places = word_distances(torch.zeros(1, SLOTS, 2, dtype=torch.long), len(own.words), 0)
     logits = [
         layer.train()(slots, layer.read(own.words[None]), places, own.features.mask)
         for layer in (mlp, merged)  # learning: neither has dropout of its own

@@ -39,7 +39,7 @@ _NUMBERS: dict[str, list[dict[str, Any]]] = {
         {"start_noise": 1.0},
         {"reach": 0},
         {"known_origin": 1.0},
-        {"nil_weight": "balanced"},
+        {"none_weight": "balanced"},
         {"assignment": "matching", "targets_per_entity": "all"},
     ],
     "span-jury": [{"rounds": 0}, {"eval_rounds": 1}, {"smoothing": 0.2}],
@@ -54,7 +54,7 @@ _OF_LOSSES = {
     "assignment",
     "expansion",
     "label_view",
-    "nil_weight",
+    "none_weight",
 }
 """What is changed in presets too: who is compared with whom, and how it is added up."""
 

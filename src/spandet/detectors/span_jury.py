@@ -22,8 +22,7 @@ from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
 from spandet.layers.spatial_attention import Attention, AttentionStyle, SpatialAttention
-from spandet.spans.flat import from_rows
-from spandet.spans.slots import slot_counts, slot_mask
+from spandet.spans.flat import candidate_counts, count_mask, from_rows
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatures
 
 
@@ -119,10 +118,10 @@ class SpanJury(Detector):
     def _mask(self, words: WordFeatures) -> Bool[Tensor, "batch span"]:
         """Mask of the nominees of each sentence."""
         settings = self.settings
-        counts = slot_counts(
+        counts = candidate_counts(
             words.lengths, None, settings.nominees_per_word, settings.nominees_extra
         )
-        return slot_mask(counts).to(words.mask.device)
+        return count_mask(counts).to(words.mask.device)
 
     def _rounds(
         self,

@@ -51,7 +51,7 @@ def label_loss(
     sentence: Int[Tensor, " item"],
     none_weight: NoneWeight,
 ) -> Loss:
-    """Cross-entropy, averaged over layers (DiffusionNER, section 4.2: the term δ = c).
+    """Cross-entropy, averaged over layers (DiffusionNER, section 4.2, training objective: δ = c).
 
     Items that are no entity have the weight `none_weight`; 1 in the paper.
     """

@@ -43,8 +43,8 @@ def to_latents(
 ) -> Float[Tensor, "*#shape 2"]:
     """Convert spans to noise space: first and last word, or first word and width, in ±scale.
 
-    DiffusionNER, section 4.1: boundaries are divided by the sentence length M (`length`) and scaled
-    to (-λ, λ). Divided by the last position M - 1 (`last`), they cover the whole range.
+    DiffusionNER, section 4.1, normalization: boundaries are divided by the sentence length M
+    (`length`) and scaled to (-λ, λ). Divided by M - 1 (`last`), they cover the whole range.
     """
     most = (lengths if divisor == "length" else lengths - 1).clamp(min=1)[..., None]
     first, last = spans[..., 0], spans[..., 1] - 1
@@ -62,7 +62,8 @@ def to_spans(
 ) -> Int[Tensor, "*#shape 2"]:
     """Convert points of noise space to the nearest spans, not empty and inside their sentence.
 
-    DiffusionNER, section 4.2: rescale, multiply and round. Inverted boundaries are swapped.
+    DiffusionNER, section 4.2, discretization: rescale, multiply and round. Inverted boundaries are
+    swapped.
     """
     unit = (latents.clamp(-scale, scale) / scale + 1) / 2
     if state == "ends":

@@ -1,4 +1,4 @@
-"""Spans of a batch in one flat list without padding, each with the index of its sentence."""
+"""Spans of a batch: a flat list with sentence indices, or padded rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,3 +87,23 @@ def distinct(lists: Sequence[FlatSpans]) -> FlatSpans:
     keys: Tensor = torch.unique((sentence * size + starts) * size + ends)
     spans = torch.stack([keys // size % size, keys % size], dim=1)
     return FlatSpans(keys // size // size, spans)
+
+
+def candidate_counts(
+    lengths: Int[Tensor, " batch"], fixed: int | None, per_word: float, extra: int
+) -> list[int]:
+    """Number of candidate spans of each sentence: fixed, or `per_word` · words + `extra`.
+
+    In the second case at most the number of its spans. A sentence without words has none.
+    """
+    if fixed is not None:
+        return [fixed if words else 0 for words in lengths.tolist()]
+    return [
+        min(int(per_word * words) + extra, words * (words + 1) // 2) for words in lengths.tolist()
+    ]
+
+
+def count_mask(counts: Sequence[int]) -> Bool[Tensor, "batch span"]:
+    """Mask of rows with the given numbers of entries, with at least one column."""
+    most = max([1, *counts])
+    return torch.arange(most) < torch.tensor(counts, dtype=torch.long)[:, None]

@@ -38,7 +38,7 @@ def summed(parts: list[Parts]) -> Parts:
     }
 
 
-BY_SENTENCE = [one for one in variants() if getattr(one.settings, "nil_weight", 0) != "batch"]
+BY_SENTENCE = [one for one in variants() if getattr(one.settings, "none_weight", 0) != "batch"]
 """All but those whose weights belong to a batch, as in the released code of boundary diffusion."""
 
 

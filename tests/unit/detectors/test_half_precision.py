@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from spandet.detectors import Detector
-from spandet.detectors.boundary_diffusion.noise_space import NoiseSpace
+from spandet.detectors.boundary_diffusion.noise import NoiseSpace
 from spandet.detectors.locate_and_label.detector import LocateAndLabel
 from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.spans.coordinates import State

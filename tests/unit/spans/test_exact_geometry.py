@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spandet.detectors.boundary_diffusion.diffusion import (
+from spandet.detectors.boundary_diffusion.noise import (
     NoiseLevels,
     denoised,
     gains,

@@ -1,6 +1,7 @@
-"""The entity decoder: noisy spans, the words and a noise level in; boundaries and labels out.
+"""Section 4.2: the denoising network f_θ without its classifier.
 
-The words are read once (`read`); every denoising step then costs only what the slots need.
+Input: noisy spans in whole words, the words, and a noise level. Output: slot vectors and pointers.
+The words are mapped once (`read`); each denoising step then computes only what slots need.
 """
 
 from collections.abc import Iterable
@@ -11,18 +12,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spandet.detectors.boundary_diffusion.boundary_pointers import (
-    BoundaryPointers,
-    PointerKind,
-    Pointers,
-)
-from spandet.detectors.boundary_diffusion.sinusoids import (
+from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, PointerKind, Pointers
+from spandet.detectors.boundary_diffusion.span_encoder import (
+    Keys,
     NumberEmbedding,
+    SlotLayer,
     alternating_sinusoids,
+    at_least_single,
+    padding_bias,
     sinusoids,
-    wide,
+    word_distances,
 )
-from spandet.detectors.boundary_diffusion.slot_layer import Keys, SlotLayer, hidden_from, near
 from spandet.layers.dropout import Dropout
 from spandet.spans.pooling import RangeMean, RowMaximum, at_words
 from spandet.tensors import WordFeatures
@@ -33,7 +33,7 @@ TimeCode = Literal["mlp", "raw", "alternating", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class DenoiserShape:
-    """How a denoiser is built."""
+    """Sizes and kinds of the parts of a denoiser."""
 
     dim: int
     layers: int
@@ -52,21 +52,21 @@ class DenoiserShape:
 
 @dataclass(frozen=True)
 class MappedWords:
-    """Linear maps of the words for everything in the decoder that uses words."""
+    """The words, mapped for every part of the denoiser that reads them."""
 
     mask: Bool[Tensor, "batch word"]
     vectors: Float[Tensor, "batch word dim"]
     ends: tuple[Float[Tensor, "batch word dim"], ...]
-    """As first and as last word of a span, if these are pooled."""
+    """For pooling: as first and as last word of a span; empty without boundary words."""
     keys: tuple[Keys | None, ...]
-    """For each layer; None without cross-attention."""
+    """For the cross-attention of each layer; None without it."""
     pointed: Float[Tensor, "batch word twice"]
     """For the pointers."""
 
 
 @dataclass(frozen=True)
 class ReadWords:
-    """The words, mapped, and tables for pooling them over spans."""
+    """The mapped words, and tables to pool them over spans."""
 
     mapped: MappedWords
     inside: tuple[RangeMean | RowMaximum, ...]
@@ -74,17 +74,15 @@ class ReadWords:
 
 @dataclass(frozen=True)
 class Denoised:
-    """What a layer makes of the slots."""
+    """Slots after a layer of the span encoder, and their pointers."""
 
     slots: Float[Tensor, "batch span dim"]
+    """H̄_X"""
     pointers: Pointers
 
 
 class Denoiser(nn.Module):
-    """f(x_t, S, t) of eq. 5 from discrete spans on: H̄ = SpanEncoder(H_S, H_X) + E_t, section 4.2.
-
-    H_S are the words, H_X the pooled slots and E_t the code of the noise level.
-    """
+    """Eq. 5: f_θ(x_τ, S, τ), from discrete spans to the pointers that x̂_0 is read from."""
 
     def __init__(self, shape: DenoiserShape, *, words_dim: int) -> None:
         super().__init__()
@@ -111,7 +109,7 @@ class Denoiser(nn.Module):
         self.dropout = Dropout(shape.dropout)
 
     def read(self, words: WordFeatures) -> ReadWords:
-        """All that depends on the words alone."""
+        """Compute everything that depends on the words alone, H_S."""
         mapped = self.map_words(words)
         tables: dict[str, type[RangeMean | RowMaximum]] = {"mean": RangeMean, "max": RowMaximum}
         pooling = self.shape.pooling
@@ -119,7 +117,7 @@ class Denoiser(nn.Module):
         return ReadWords(mapped, tuple(table(mapped.vectors) for table in used))
 
     def map_words(self, words: WordFeatures) -> MappedWords:
-        """The linear maps of the words."""
+        """Apply all linear maps to the words."""
         vectors = self.entry(words.features) * words.mask[..., None]
         layers = cast("Iterable[SlotLayer]", self.layers)
         return MappedWords(
@@ -139,15 +137,15 @@ class Denoiser(nn.Module):
         *,
         every_layer: bool = False,
     ) -> tuple[Denoised, ...]:
-        """Slots after the last layer, or after each of them.
+        """Slots and pointers after the last layer, or after each layer.
 
         Args:
             words: From `read`.
-            spans: Noisy spans. With several draws they stand one draw after the other, and only
-                slots of the same draw see each other.
-            levels: The noise level of each draw.
-            mask: Slots that are real.
-            every_layer: For losses on the way.
+            spans: Noisy spans, one draw after the other; only slots of the same draw attend to each
+                other.
+            levels: Noise level of each draw.
+            mask: Mask of the slots.
+            every_layer: Return all layers, for auxiliary losses.
         """
         slots = self.dropout(self._pooled(words, spans))
         return self.refine(words.mapped, slots, spans, levels, mask, every_layer=every_layer)
@@ -162,38 +160,44 @@ class Denoiser(nn.Module):
         *,
         every_layer: bool,
     ) -> tuple[Denoised, ...]:
-        """The same for pooled slots."""
+        """Section 4.2, span encoder: H̄_X = SpanEncoder(H_S, H_X) + E_t, and the pointers.
+
+        `slots` are H_X; with `time_first`, E_t is added to them instead.
+        """
         own = spans.shape[1] // levels.shape[1]
         others = mask.reshape(-1, own)
-        places = near(spans, words.mask.shape[1], self.shape.reach)
+        distances = word_distances(spans, words.mask.shape[1], self.shape.reach)
         codes = self.codes(torch.arange(own, device=spans.device)) if self.codes else None
         time = self._time(levels)[:, :, None].expand(-1, -1, own, -1).flatten(1, 2)
         if self.shape.time_first:
             slots = slots + time
-        padding = hidden_from(words.mask)
+        padding = padding_bias(words.mask)
         outputs: list[Denoised] = []
         for number, layer in enumerate(self.layers):
-            slots = layer(slots, codes, others, words.keys[number], places, padding)
+            slots = layer(slots, codes, others, words.keys[number], distances, padding)
             if every_layer or number == len(self.layers) - 1:
-                told = slots if self.shape.time_first else slots + time  # H̄, section 4.2
-                pointers: Pointers = self.pointers(told, words.pointed, places, words.mask)
-                outputs.append(Denoised(told, pointers))
+                final = slots if self.shape.time_first else slots + time
+                pointers: Pointers = self.pointers(final, words.pointed, distances, words.mask)
+                outputs.append(Denoised(final, pointers))
         return tuple(outputs)
 
     def _time(self, levels: Int[Tensor, "batch draw"]) -> Float[Tensor, "batch draw dim"]:
+        """Section 4.2, timestep embedding: E_t."""
         if self.time is not None:
             embedded: Tensor = self.time(levels)
             return embedded
         dtype = self.pointers.word.weight.dtype
-        if self.shape.time == "alternating":  # E_t, with the paper's timesteps from 1 to T
-            return alternating_sinusoids(levels + 1, self.shape.dim, wide(dtype)).to(dtype)
-        raw = sinusoids(levels, self.shape.dim, wide(dtype)).to(dtype)
+        if self.shape.time == "alternating":  # timesteps are 1 to T
+            return alternating_sinusoids(levels + 1, self.shape.dim, at_least_single(dtype)).to(
+                dtype
+            )
+        raw = sinusoids(levels, self.shape.dim, at_least_single(dtype)).to(dtype)
         return raw if self.shape.time == "raw" else torch.zeros_like(raw)
 
     def _pooled(
         self, words: ReadWords, spans: Int[Tensor, "batch span 2"]
     ) -> Float[Tensor, "batch span dim"]:
-        """H_X of section 4.2, by look-ups only: what is mapped was mapped once per word."""
+        """Section 4.2, mean pooling: H_X, or a sum of other poolings, by look-ups in tables."""
         parts = [table.inside(spans) for table in words.inside]
         places, ends = (spans[..., 0], spans[..., 1] - 1), words.mapped.ends
         parts += [at_words(end, place) for end, place in zip(ends, places, strict=False)]

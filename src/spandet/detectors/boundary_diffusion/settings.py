@@ -1,4 +1,4 @@
-"""What can be chosen in boundary diffusion, and what its presets choose."""
+"""Settings of boundary-diffusion, and its presets."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,121 +6,120 @@ from annotated_types import Gt
 from pydantic import model_validator
 
 from spandet.config import Natural, Positive, Settings, Share, Weight
-from spandet.detectors.boundary_diffusion.boundary_pointers import PointerKind
 from spandet.detectors.boundary_diffusion.denoiser import DenoiserShape, SpanPooling, TimeCode
-from spandet.detectors.boundary_diffusion.diffusion import Schedule
-from spandet.detectors.boundary_diffusion.slot_losses import PointerLoss
+from spandet.detectors.boundary_diffusion.noise import Schedule
+from spandet.detectors.boundary_diffusion.pointers import PointerKind, PointerLoss
 from spandet.errors import ConfigError
 from spandet.spans.coordinates import Divisor, State
 
 
 class BoundaryDiffusionSettings(Settings):
-    """What can be chosen. Defaults learn fast and repeat exactly; presets are the authors'."""
+    """Options of boundary-diffusion; docs/methods/boundary-diffusion.md has the paper's values."""
 
     name: Literal["boundary-diffusion"] = "boundary-diffusion"
 
+    # Noise (sections 3 and 4.1)
     schedule: Schedule = "cosine"
-    """How noise grows with the level."""
+    """Schedule of the noise variance β over the levels."""
     levels: Positive = 1000
-    """T: noise levels."""
+    """T: number of noise levels."""
     scale: Annotated[float, Gt(0)] = 4.0
-    """λ: latents lie between -λ and λ; the larger, the less a level of noise moves boundaries."""
+    """λ: latents are between -λ and λ; the larger λ, the less a noise level moves boundaries."""
     state: State = "ends"
     """What is noised: first and last word (paper), or first word and width (released code)."""
     divisor: Divisor = "last"
-    """What makes words shares of a sentence: the last word, or the number of words (paper)."""
+    """Divisor of word positions: the last position, or the number of words (paper)."""
     spread: bool = True
-    """Read spans from latents of the same spread at all levels, so that noise covers sentences."""
+    """Rescale noisy latents when they become spans, so that pure noise covers the sentence."""
 
+    # Slots in training (section 4.1)
     slots: Positive | None = None
-    """K: noisy spans per sentence in training; None: they follow its length."""
-    eval_slots: Positive | None = None
-    """K in prediction; None: as in training."""
-    eval_slots_factor: Annotated[float, Gt(0)] = 1.0
-    """K in prediction relative to K in training, whether fixed or by length; 0.5: half as many."""
-    slots_per_word: Weight = 0.5
-    """Slots for each word of a sentence, where their number follows its length."""
-    slots_extra: Natural = 8
-    """Slots on top of these."""
-
+    """K: slots per sentence; None: half the number of its words, and 8 more."""
     draws: Positive = 4
-    """Noise levels that one encoding of a sentence is trained on."""
+    """Noise levels that each encoding of a sentence is trained on."""
     expansion: Literal["repeat", "random", "proposals"] = "proposals"
-    """What fills the slots beside entities: more copies, random spans, or proposed spans."""
+    """Content of slots that are no copies of entities: more copies, random spans, or proposals."""
     copies: Positive = 2
-    """Slots made of each entity, unless they are all copies."""
-    targets_per_entity: Positive | Literal["all"] = 1
-    """How many matched slots may share an entity."""
-    known_origin: Share = 0.5
-    """Copies noised by less than this share of the levels must find the entity they are made of."""
-    assignment: Literal["matching", "overlap"] = "overlap"
-    """Other slots: matched one to one at least cost, or with the entity they overlap most."""
+    """Slots per entity; not used with expansion = "repeat"."""
 
+    # Entity decoder (section 4.2)
     dim: Natural = 192
-    """Size of slot vectors; 0: that of word vectors."""
+    """Size of slot vectors; 0: the size of word vectors."""
     layers: Positive = 2
-    """Layers of the span encoder."""
+    """Number of layers of the span encoder."""
     heads: Positive = 4
-    """Heads of its attention."""
+    """Number of attention heads of the span encoder."""
     hidden: Natural = 0
-    """Size of its feed-forward nets; 0: twice that of a slot."""
+    """Size of the feed-forward layers of the span encoder; 0: twice the size of slot vectors."""
     self_attention: bool = True
-    """Ablation: without it slots do not see each other."""
+    """Use self-attention between slots; false: an ablation."""
     cross_attention: bool = True
-    """Ablation: without it slots do not see the words."""
+    """Use cross-attention from slots to words; false: an ablation."""
     pooling: SpanPooling = "mean+ends"
-    """What a slot knows of its span: the mean or maximum of its words, its end words, or both."""
-    pointer: PointerKind = "bilinear"
-    """How a slot is compared with a word: a product; a perceptron of two layers on their sum (mlp:
-    paper); one whose first layer is part of the sum (perceptron: released code); or the last
-    without an output bias and with dropout (additive)."""
-    reach: Natural = 12
-    """How far from a slot's span distances count in attention and pointers; 0: not at all."""
+    """Input of a slot: mean or maximum of its words, its first and last word, or a sum of both."""
     time: TimeCode = "mlp"
-    """How the noise level is told: by a sinusoid (raw: sines, then cosines; alternating: sines and
-    cosines in turn, the paper), by one that has gone through a net, or not."""
+    """Embedding of the noise level: sines and cosines in turn (alternating: paper), sines, then
+    cosines (raw), the latter through two linear layers (mlp: released code), or none."""
     time_first: bool = True
-    """Tell it before the span encoder, not after."""
+    """Add it before the span encoder; false: after it (paper and released code)."""
     slot_codes: bool = False
-    """Tell slots apart by their number."""
-    dropout: Share = 0.1
-
-    pointer_loss: PointerLoss = "nll"
-    """One boundary word among all (softmax), or each word by itself (sigmoid); `likelihood`: only
-    the right word by itself, as the paper prints it, which learns to point everywhere."""
-    boundary_mean: Literal["entities", "slots"] = "entities"
-    """What the boundary loss is a mean over: slots with an entity, or all, like labels (paper)."""
+    """Add an embedding of the slot number to queries and keys (released code)."""
+    pointer: PointerKind = "bilinear"
+    """Comparison of slots with words: a dot product, a perceptron of two layers on the sum of both
+    (mlp: paper), the same with merged matrices (perceptron: released code), or the latter without
+    an output bias and with dropout (additive)."""
+    reach: Natural = 12
+    """Maximum distance in words that attention and pointers distinguish; 0: no distances."""
     pair: Literal["ordered", "independent"] = "ordered"
-    """The best pair of boundaries that is a span, or the best of each."""
+    """Boundaries of a slot: the best pair that is a span, or the best word for each."""
     label_view: Literal["slot", "pointed"] = "pointed"
-    """What a label is judged by: the slot (paper), or the span that the slot points at."""
-    score: Literal["label", "sum"] = "label"
-    """How sure an entity is: its label, or a third of label, first and last word together."""
-    boundary_weight: Weight = 1.0
-    label_weight: Weight = 6.0
-    """More than the others: most of what the encoder learns, it learns from labels."""
-    proposal_weight: Weight = 1.0
-    nil_weight: Weight | Literal["balanced", "batch"] = 1.0
-    """Weight of slots without an entity; balanced: as much as all others of the sentence; batch: as
-    much as all others of the batch (released code)."""
+    """Input of the classifier: the slot vector (paper), or the span that the slot points at."""
     fragments: bool = False
-    """Find discontinuous entities: slots find their fragments, and a linker puts these together."""
-    link_weight: Weight = 1.0
-    auxiliary: bool = True
-    """Train every layer of the span encoder, not only the last."""
+    """Find discontinuous entities: slots find fragments, and a linker connects them."""
+    dropout: Share = 0.1
+    """Dropout in the denoising network and on the inputs of the other heads."""
 
+    # Targets and losses (section 4.2, appendix A)
+    assignment: Literal["matching", "overlap"] = "overlap"
+    """Entity of a slot: by optimal matching (paper), or the one with the highest IoU."""
+    targets_per_entity: Positive | Literal["all"] = 1
+    """Maximum number of slots matched with an entity; all: every slot gets an entity."""
+    known_origin: Share = 0.5
+    """Share of the noise levels below which a copy always has its own entity as target."""
+    pointer_loss: PointerLoss = "nll"
+    """Loss of a pointer: softmax over words (nll), sigmoid of each word (bce), or sigmoid of the
+    right word only (likelihood: as printed in the paper, minimised by P = 1 for every word)."""
+    boundary_mean: Literal["entities", "slots"] = "entities"
+    """Average the boundary loss over slots with an entity, or over all slots (paper)."""
+    boundary_weight: Weight = 1.0
+    """Weight of the boundary loss."""
+    label_weight: Weight = 6.0
+    """Weight of the label loss."""
+    none_weight: Weight | Literal["balanced", "batch"] = 1.0
+    """Loss weight of slots that are no entity; balanced: all of a sentence weigh as much as its
+    entities; batch: all of a batch weigh as much as its entities (released code)."""
+    auxiliary: bool = True
+    """Apply the losses after every layer of the span encoder, not only after the last."""
+
+    # Prediction (sections 4.1 and 4.3)
     steps: Positive = 3
-    """γ: denoising steps in prediction."""
+    """γ: number of denoising steps."""
     eta: Share = 0.0
-    """How much of the noise each step draws anew; 0: none, so that the start decides all."""
+    """Share of the noise that each step draws anew: 0 for none (paper), 1 as in DDPM."""
     start: Literal["gaussian", "low-discrepancy", "proposals"] = "proposals"
-    """Where prediction starts: noise, evenly spread noise, or proposed spans."""
+    """Start of the slots: Gaussian noise (paper), evenly spread noise, or proposals."""
     start_level: Share = 0.2
-    """The share of the levels that prediction from proposals starts at."""
+    """Noise level that proposals start at, as a share of all levels."""
     start_noise: Share = 0.0
-    """How much of that level's noise proposals really get."""
+    """Share of that level's noise that is added to proposals."""
     settle: bool = True
-    """A slot that points at the same span twice in a row rests."""
+    """Stop computing a slot that points at the same span twice in a row."""
+    eval_slots: Positive | None = None
+    """K in prediction; None: the same as in training."""
+    eval_slots_factor: Annotated[float, Gt(0)] = 1.0
+    """K in prediction relative to training: 0.5 for half as many slots."""
+    score: Literal["label", "sum"] = "label"
+    """Score of an entity: its type probability, or the mean of it and both boundaries' (paper)."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "BoundaryDiffusionSettings":
@@ -134,7 +133,7 @@ class BoundaryDiffusionSettings(Settings):
 
     @property
     def proposes(self) -> bool:
-        """Is there anything that needs proposals?"""
+        """Are proposals needed?"""
         return "proposals" in (self.expansion, self.start)
 
     @property
@@ -144,16 +143,16 @@ class BoundaryDiffusionSettings(Settings):
         return round(share * (self.levels - 1))
 
     def shape(self, words_dim: int) -> DenoiserShape:
-        """The denoiser for words of this size.
+        """Sizes of the denoiser for word vectors of this size.
 
         Raises:
-            ConfigError: slots of the words' size cannot be divided among the heads.
+            ConfigError: with `dim` = 0, the size of word vectors is not a multiple of `heads`.
         """
         dim = self.dim or words_dim
         if dim % self.heads:
             raise ConfigError(
-                f"[detector] heads: with dim = 0, slots have the size of word vectors, {dim}, "
-                f"which must be a multiple of heads, got {self.heads}"
+                "[detector] heads: with dim = 0, slot vectors have the size of word vectors, "
+                f"{dim}, which must be a multiple of heads, got {self.heads}"
             )
         return DenoiserShape(
             dim=dim,
@@ -209,7 +208,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "pointer": "mlp",
             "time": "alternating",
             "boundary_mean": "slots",
-            "nil_weight": 1.0,
+            "none_weight": 1.0,
         },
         "decoding": {**_DECODING, "merge_by": "label", "crossing": "keep"},
     },
@@ -224,7 +223,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "pointer": "perceptron",
             "time": "mlp",
             "slot_codes": True,
-            "nil_weight": "batch",
+            "none_weight": "batch",
             "eta": 1.0,
         },
         "decoding": {**_DECODING, "crossing": "greedy", "one_label": False},

@@ -64,7 +64,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"self_attention": False, "cross_attention": False, "steps": 1, "score": "sum"},
     {"slots": 5, "eval_slots": 9, "start_noise": 1.0, "start_level": 1.0, "pooling": "max+ends"},
     {"fragments": True},
-    {"label_view": "slot", "nil_weight": "balanced", "expansion": "repeat", "draws": 2},
+    {"label_view": "slot", "none_weight": "balanced", "expansion": "repeat", "draws": 2},
     {"time": "none", "reach": 0, "spread": False, "scale": 1.0, "layers": 1, "known_origin": 1.0},
 ]
 GOLD: list[list[tuple[int, int, int]]] = [[(0, 2, 1), (1, 2, 2)], [], [(0, 12, 3)] * 9, []]
@@ -98,7 +98,9 @@ def parts(losses: Losses) -> dict[str, tuple[float, float]]:
 
 def by_sentence(settings: dict[str, Any]) -> dict[str, Any]:
     """The same, but for weights that belong to a batch."""
-    return settings | ({"nil_weight": "balanced"} if settings.get("nil_weight") == "batch" else {})
+    return settings | (
+        {"none_weight": "balanced"} if settings.get("none_weight") == "batch" else {}
+    )
 
 
 @pytest.mark.parametrize("settings", [by_sentence(settings) for settings in VARIANTS])
@@ -125,7 +127,7 @@ def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_b
     first, second, empty = map(label_loss, sentences)
     assert label_loss(5, 14, 7) == pytest.approx(first + second + 2 * empty, rel=1e-5)
     assert label_loss(5, 14) == pytest.approx(first + second, rel=1e-5)
-    assert PRESETS["paper"]["detector"]["nil_weight"] == 1
+    assert PRESETS["paper"]["detector"]["none_weight"] == 1
 
 
 @pytest.mark.parametrize("settings", VARIANTS)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.detectors.boundary_diffusion.diffusion import (
+from spandet.detectors.boundary_diffusion.noise import (
     NoiseLevels,
     Schedule,
     denoised,

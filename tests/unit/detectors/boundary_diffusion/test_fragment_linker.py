@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spandet.detectors.boundary_diffusion.fragment_linker import FragmentLinker
+from spandet.detectors.boundary_diffusion.linker import FragmentLinker
 from spandet.tensors import GoldSpans, Links, total_loss
 from support.sentence_toys import gold_spans, word_features
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.detectors.boundary_diffusion.slot_matching import overlapped
+from spandet.detectors.boundary_diffusion.slots import overlapped
 from spandet.detectors.locate_and_label.seeds import (
     Match,
     _any_by_sentence,

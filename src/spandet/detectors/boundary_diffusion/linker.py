@@ -1,4 +1,7 @@
-"""Which fragments are parts of one discontinuous entity, and which are entities by themselves?"""
+"""Linker of fragments: which belong to one discontinuous entity, which are entities alone.
+
+Not in the paper.
+"""
 
 from dataclasses import dataclass
 
@@ -15,47 +18,47 @@ from spandet.tensors import GoldSpans, Links, Loss, Losses, WordFeatures
 
 _INNER = 64
 _GAP = 32
-_RARE = -4.0
-"""Where training starts: nothing is linked, and every fragment is an entity by itself."""
+_FIRST_LOGIT = -4.0
+"""Logit of a link at the start of training, and minus the logit of "entity alone"."""
 _WIDEST = 32
-"""Gaps with more words than this are equally wide."""
+"""Wider gaps share the weight of this width."""
 
 
 @dataclass(frozen=True)
 class LinkScores:
-    """What a linker says of the fragments of each sentence."""
+    """Logits of the pairs of fragments of each sentence, and of each fragment."""
 
     together_logits: Float[Tensor, "batch left right"]
-    """By the fragment before the gap and the one after it; meaningless where there is no gap."""
+    """Of the fragment before a gap and the one after it; not defined where there is no gap."""
     apart: Bool[Tensor, "batch left right"]
-    """Is there a gap, with the left one before it and the right one after it?"""
+    """Mask of the pairs with a gap between the end of the left and the start of the right one."""
     alone_logits: Float[Tensor, "batch span"]
 
     def links(self) -> Links:
-        """Probabilities."""
+        """Probabilities, in both directions."""
         ordered = torch.where(self.apart, self.together_logits.sigmoid(), 0)
         return Links(ordered + ordered.transpose(1, 2), self.alone_logits.sigmoid())
 
 
 class FragmentLinker(nn.Module):
-    """A biaffine map of two fragments, with a weight for the gap between them."""
+    """Biaffine map of two fragments, with weights of the width and the words of their gap."""
 
     def __init__(self, *, dim: int, dropout: float) -> None:
         super().__init__()
         self.sizes = (_INNER, _INNER, 1, 1, 1)
-        """The vectors of a fragment before and after a gap, a score as either, and one alone."""
+        """Vectors of a fragment before and after a gap, its logits as either, its logit alone."""
         self.head = SpanHead(dim=dim, out=sum(self.sizes), dropout=dropout)
-        self.widths = nn.Parameter(torch.full((_WIDEST,), _RARE))
+        self.widths = nn.Parameter(torch.full((_WIDEST,), _FIRST_LOGIT))
         self.between, self.gap = nn.Linear(dim, _GAP), nn.Linear(_GAP, 1, bias=False)
         nn.init.zeros_(self.gap.weight)
         with torch.no_grad():
             before, _, *scores = self.head.out.weight.split(self.sizes)
-            for rows in (before, *scores):  # a product needs only one factor to be 0
+            for rows in (before, *scores):  # the product is 0 if one factor is
                 rows.zero_()
-            self.head.out.bias[-1] = -_RARE
+            self.head.out.bias[-1] = -_FIRST_LOGIT
 
     def forward(self, words: WordFeatures, spans: Int[Tensor, "batch span 2"]) -> LinkScores:
-        """Scores of all pairs and of each fragment."""
+        """Logits of all pairs and of each fragment."""
         flat = SpanView(words).inner(self.head, from_rows(spans))
         parts = flat.view(*spans.shape[:2], sum(self.sizes)).split(self.sizes, dim=-1)
         before, after, as_left, as_right, alone = parts
@@ -68,17 +71,17 @@ class FragmentLinker(nn.Module):
         gaps = FlatSpans(sentence, torch.stack([ends[apart], starts[apart]], dim=1))
         inside = RangeMaximum(self.between(words.features), words.mask.shape[1]).inside(gaps)
         seen = self.gap(F.gelu(inside)).squeeze(-1)
-        seen = seen.to(logits.dtype)  # arithmetic may be mixed
+        seen = seen.to(logits.dtype)  # in mixed precision
         logits = logits.index_put((sentence, left, right), seen, accumulate=True)
         return LinkScores(logits, apart, alone.squeeze(-1))
 
     def losses(self, words: WordFeatures, gold: GoldSpans) -> Losses:
-        """Cross-entropies, for the pairs that could be linked and for each fragment.
+        """Cross-entropy of the pairs with equal labels, and of each fragment.
 
-        Only fragments with the same label could be; decoding links no others.
+        Decoding links no fragments with different labels.
         """
         scores: LinkScores = self(words, gold.spans)
-        links = gold.links or _whole(gold)
+        links = gold.links or _unlinked(gold)
         real = gold.mask[:, :, None] & gold.mask[:, None]
         pairs = scores.apart & real & (gold.labels[:, :, None] == gold.labels[:, None])
         return {
@@ -87,8 +90,8 @@ class FragmentLinker(nn.Module):
         }
 
 
-def _whole(gold: GoldSpans) -> Links:
-    """Nothing belongs together."""
+def _unlinked(gold: GoldSpans) -> Links:
+    """Links of entities without gaps: each fragment is an entity alone."""
     alone = torch.ones_like(gold.mask, dtype=torch.get_default_dtype())
     return Links(alone.new_zeros(*alone.shape, alone.shape[1]), alone)
 

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from spandet.detectors.boundary_diffusion.noise import KeyedNoise
+from spandet.detectors.boundary_diffusion.slots import Slots, draw_slots
 from spandet.seeding import generator
-from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts, slot_mask
+from spandet.spans.flat import candidate_counts, count_mask
 
 
 def drawn(counts: list[int], golds: list[int], *, copies: int | None, draws: int = 2) -> Slots:
@@ -66,12 +68,12 @@ def test_all_levels_are_drawn_and_no_others(levels: int) -> None:
 
 
 def test_there_is_a_column_even_if_no_sentence_has_slots() -> None:
-    assert slot_mask([0, 0]).tolist() == [[False], [False]]
-    assert slot_mask([2, 0, 1]).tolist() == [[True, True], [False, False], [True, False]]
+    assert count_mask([0, 0]).tolist() == [[False], [False]]
+    assert count_mask([2, 0, 1]).tolist() == [[True, True], [False, False], [True, False]]
     assert drawn([0], [0], copies=1).origin.tolist() == [[[-1], [-1]]]
 
 
 def test_there_are_at_most_as_many_slots_as_spans() -> None:
     lengths = torch.tensor([0, 1, 2, 3, 4])
-    assert slot_counts(lengths, None, 0.0, 7) == [0, 1, 3, 6, 7]
-    assert slot_counts(lengths, None, 1.5, 0) == [0, 1, 3, 4, 6]
+    assert candidate_counts(lengths, None, 0.0, 7) == [0, 1, 3, 6, 7]
+    assert candidate_counts(lengths, None, 1.5, 0) == [0, 1, 3, 4, 6]

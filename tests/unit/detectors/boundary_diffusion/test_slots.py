@@ -6,9 +6,16 @@ import pytest
 import torch
 from torch import Generator
 
-from spandet.detectors.boundary_diffusion.slot_matching import match_slots, overlapped, slot_costs
+from spandet.detectors.boundary_diffusion.noise import KeyedNoise
+from spandet.detectors.boundary_diffusion.slots import (
+    Slots,
+    draw_slots,
+    match_slots,
+    overlapped,
+    slot_costs,
+)
 from spandet.seeding import generator
-from spandet.spans.slots import KeyedNoise, Slots, draw_slots, slot_counts
+from spandet.spans.flat import candidate_counts
 from spandet.tensors import GoldSpans
 
 
@@ -73,8 +80,8 @@ def test_noise_depends_only_on_sentence_step_and_slot() -> None:
 
 def test_the_number_of_slots_follows_the_length_or_is_fixed() -> None:
     lengths = torch.tensor([0, 1, 2, 10, 40])
-    assert slot_counts(lengths, None, 0.5, 8) == [0, 1, 3, 13, 28]
-    assert slot_counts(lengths, 60, 0.5, 8) == [0, 60, 60, 60, 60]
+    assert candidate_counts(lengths, None, 0.5, 8) == [0, 1, 3, 13, 28]
+    assert candidate_counts(lengths, 60, 0.5, 8) == [0, 60, 60, 60, 60]
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4, 5])
