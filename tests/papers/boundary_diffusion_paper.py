@@ -77,19 +77,19 @@ def signal_left(betas: Sequence[float]) -> list[float]:
 
 
 def expanded_by_repetition(entities: Sequence[Entity], count: int) -> list[Entity]:
-    """The repetition strategy: N entities become K by duplication (open: in turn)."""
+    """Section 4.1, expansion by repetition: N entities become K by duplication (open: in turn)."""
     return [entities[k % len(entities)] for k in range(count)]
 
 
 def normalized(left: float, right: float, length: int, scale: float) -> tuple[float, float]:
-    """Boundaries divided by the sentence length M and scaled to (−λ, λ)."""
+    """Section 4.1, normalization: boundaries divided by M and scaled to (−λ, λ)."""
     return scale * (2 * left / length - 1), scale * (2 * right / length - 1)
 
 
 def expanded_randomly(
     entities: Sequence[Entity], shares: Sequence[tuple[float, float]], length: int, scale: float
 ) -> Array:
-    """The random strategy: x_0 of N entities and of K − N random spans.
+    """Section 4.1, expansion by random spans: x_0 of N entities and of K − N random spans.
 
     `shares` are normally distributed pairs, as shares of the sentence (open: mean 1/2, deviation
     1/6).
@@ -105,7 +105,10 @@ def noisy_spans(x0: Array, left: float, noise: Array) -> Array:
 
 
 def denoising_times(timesteps: int, steps: int) -> list[int]:
-    """τ: an arithmetic subsequence of [1, …, T] of length γ with τ_γ = T (open: rounded down)."""
+    """Section 4.1, timesteps: τ, an arithmetic subsequence of [1, …, T] of length γ with τ_γ = T.
+
+    Open: rounded down.
+    """
     return [timesteps * i // steps for i in range(1, steps + 1)]
 
 
@@ -228,7 +231,7 @@ def softmax(x: Array) -> Array:
 
 
 def discretized(x: Array, length: int, scale: float) -> list[tuple[int, int]]:
-    """Noisy spans as word indexes, by rescaling, multiplying by M and rounding.
+    """Section 4.2, discretization: word indexes, by rescaling, multiplying by M and rounding.
 
     Open: what lies outside (−λ, λ) or the sentence is pulled to its border, and boundaries in the
     wrong order are exchanged (the released code has the width in place of the right boundary).
@@ -242,12 +245,12 @@ def discretized(x: Array, length: int, scale: float) -> list[tuple[int, int]]:
 
 
 def mean_pooled(words: Array, spans: Sequence[tuple[int, int]]) -> Array:
-    """H_X: the mean of the words inside each noisy span."""
+    """Section 4.2, mean pooling: H_X, the mean of the words inside each noisy span."""
     return np.array([words[left : right + 1].mean(axis=0) for left, right in spans])
 
 
 def time_embedding(t: int, size: int) -> Array:
-    """E_t: the sinusoidal embedding of Vaswani et al. (2017), section 3.5."""
+    """Section 4.2, timestep embedding: E_t, the sinusoids of Vaswani et al. (2017)."""
     values = []
     for index in range(size):
         angle = t / 10000 ** (2 * (index // 2) / size)
@@ -256,7 +259,7 @@ def time_embedding(t: int, size: int) -> Array:
 
 
 def span_encoder(network: Network, words: Array, pooled: Array) -> Array:
-    """SpanEncoder(H_S, H_X): self-attention of spans, cross-attention to words, feed-forward."""
+    """Section 4.2, span encoder: self-attention, cross-attention to words, feed-forward."""
     spans = pooled
     if network.self_attention is not None:
         spans = network.self_attention(spans, spans)
@@ -266,12 +269,15 @@ def span_encoder(network: Network, words: Array, pooled: Array) -> Array:
 
 
 def span_representations(network: Network, words: Array, pooled: Array, t: int) -> Array:
-    """H̄_X = SpanEncoder(H_S, H_X) + E_t."""
+    """Section 4.2, span encoder: H̄_X = SpanEncoder(H_S, H_X) + E_t."""
     return span_encoder(network, words, pooled) + time_embedding(t, words.shape[1])
 
 
 def boundary_probabilities(pointer: Pointer, words: Array, spans: Array) -> Array:
-    """P^δ = sigmoid(MLP(H_SX^δ)) with the fusion H_SX^δ = H_S W_S^δ + H̄_X W_X^δ, K × M."""
+    """Section 4.2, boundary pointers: P^δ = sigmoid(MLP(H_SX^δ)), K × M.
+
+    H_SX^δ = H_S W_S^δ + H̄_X W_X^δ is the fusion of words and spans.
+    """
     probabilities = np.zeros((len(spans), len(words)))
     for k, span in enumerate(spans):
         for i, word in enumerate(words):
@@ -281,7 +287,10 @@ def boundary_probabilities(pointer: Pointer, words: Array, spans: Array) -> Arra
 
 
 def type_probabilities(network: Network, spans: Array) -> Array:
-    """P^c = Classifier(H̄_X): a perceptron of two layers (open: with GELU) and softmax."""
+    """Section 4.2, entity classifier: P^c = Classifier(H̄_X).
+
+    A perceptron of two layers (open: with GELU) and softmax.
+    """
     first, second = network.classifier
     return np.array([softmax(second(gelu(first(span)))) for span in spans])
 
@@ -310,7 +319,7 @@ def denoised(network: Network, words: Array, x: Array, t: int, scale: float) -> 
 
 
 def matching_cost(predicted: Predicted, k: int, entity: Entity) -> float:
-    """−Σ_δ P_k^δ(entity), δ ∈ {l, r, c}; the cost of ∅ is 0."""
+    """Appendix A, matching cost: −Σ_δ P_k^δ(entity), δ ∈ {l, r, c}; the cost of ∅ is 0."""
     return -float(
         predicted.left[k, entity.left]
         + predicted.right[k, entity.right]
@@ -319,7 +328,10 @@ def matching_cost(predicted: Predicted, k: int, entity: Entity) -> float:
 
 
 def optimal_matching(predicted: Predicted, entities: Sequence[Entity]) -> list[Entity | None]:
-    """π̂: the entity of each noisy span, None for ∅; all ways are tried, none is cheaper."""
+    """Appendix A, optimal matching: π̂, the entity of each noisy span, None for ∅.
+
+    All permutations are tried.
+    """
     count = len(predicted.kind)
     ways = permutations(range(count), len(entities))
 
@@ -352,7 +364,10 @@ def training_objective(
     matched: Sequence[Entity | None],
     boundary: Callable[[Array, int], float] = likelihood,
 ) -> float:
-    """L = −Σ_k Σ_δ log P_k^δ(π̂(k)), δ ∈ {l, r, c}; ∅ has a type, no entity, but no boundaries."""
+    """Section 4.2, training objective: L = −Σ_k Σ_δ log P_k^δ(π̂(k)), δ ∈ {l, r, c}.
+
+    ∅ has a type, no entity, but no boundaries.
+    """
     total = 0.0
     for k, entity in enumerate(matched):
         total -= math.log(predicted.kind[k, 0 if entity is None else entity.kind])
@@ -395,7 +410,7 @@ class Candidate:
 
 
 def candidates(predicted: Predicted) -> list[Candidate]:
-    """K candidates: δ = argmax P^δ for δ ∈ {l, r, c}."""
+    """Section 4.3, candidates: δ = argmax P^δ for δ ∈ {l, r, c}."""
     found = []
     for left, right, kind in zip(predicted.left, predicted.right, predicted.kind, strict=True):
         entity = Entity(int(left.argmax()), int(right.argmax()), int(kind.argmax()))
@@ -404,7 +419,7 @@ def candidates(predicted: Predicted) -> list[Candidate]:
 
 
 def without_duplicates(found: Sequence[Candidate]) -> list[Candidate]:
-    """De-duplication: of identical boundaries, the one with the maximum type probability.
+    """Section 4.3, de-duplication: of identical boundaries, the maximum type probability.
 
     Before it, what is no entity leaves (open): no type, or boundaries in the wrong order.
     """
@@ -419,7 +434,7 @@ def without_duplicates(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def filtered(found: Sequence[Candidate], threshold: float) -> list[Candidate]:
-    """Filtering: what has a sum of probabilities less than φ is discarded."""
+    """Section 4.3, filtering: a sum of probabilities less than φ is discarded."""
     return [one for one in found if one.boundaries + one.kind >= threshold]
 
 

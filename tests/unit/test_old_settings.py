@@ -83,6 +83,18 @@ def test_an_assignment_replaces_a_value_under_either_name(stored: str, assigned:
             {"emission": 0.25, "none_weight": 0.5},
             {"min_odds": 0.25, "none_weight": 0.5},
         ),
+        ("boundary-diffusion", "detector", {"nil_weight": 0.5}, {"none_weight": 0.5}),
+        (
+            "boundary-diffusion",
+            "detector",
+            {
+                "link_weight": 1.0,
+                "proposal_weight": 1.0,
+                "slots_per_word": 0.5,
+                "slots_extra": 8,
+            },
+            {},
+        ),
         ("locate-and-label", "detector", {"outer_edge": "clamp"}, {}),
         ("span-jury", "detector", {"nomination_weight": 1.0}, {}),
     ],
@@ -112,6 +124,7 @@ def test_the_settings_of_earlier_versions_are_read(
             "only 'clamp' is still supported, got 'learned'",
         ),
         ("span-jury", {"nomination_weight": 2.0}, "only 1.0 is still supported, got 2.0"),
+        ("boundary-diffusion", {"slots_extra": 4}, "only 8 is still supported, got 4"),
     ],
 )
 def test_a_removed_choice_is_an_error_that_names_what_is_left(
@@ -119,3 +132,17 @@ def test_a_removed_choice_is_an_error_that_names_what_is_left(
 ) -> None:
     with pytest.raises(ConfigError, match=allowed):
         ModelSettings.resolve({"encoder": {"hashed": {}}, "detector": {"name": detector, **old}})
+
+
+def test_an_old_name_replaces_the_value_of_a_detectors_preset() -> None:
+    def resolved(**values: object) -> ModelSettings:
+        detector = {"name": "boundary-diffusion", "preset": "released-code", **values}
+        return ModelSettings.resolve({"encoder": {"hashed": {}}, "detector": detector})
+
+    assert resolved().detector.none_weight == "batch"  # type: ignore[attr-defined]
+    assert resolved(nil_weight="balanced") == resolved(none_weight="balanced") != resolved()
+    changed = override(
+        {"detector": {"name": "boundary-diffusion", "nil_weight": "batch"}},
+        ["detector.none_weight=balanced"],
+    )
+    assert changed["detector"] == {"name": "boundary-diffusion", "none_weight": "balanced"}

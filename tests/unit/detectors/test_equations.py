@@ -1,7 +1,8 @@
 """Equations of the papers: cited in the code exactly where docs/methods says.
 
 A page has one row per equation: `| eq. 3 | function in tests/papers | code |`, where the code is a
-dotted name, or "not computed: " and the reason. To check another page, add it to PAPERS.
+dotted name, or "not computed: " and the reason. A formula without a number has a section and a
+name: `| section 4.2, span encoder | … | … |`. To check another page, add it to PAPERS.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src"
 ROW = re.compile(r"^\| (eq\.|algorithm) (\d+) \| (.*) \| (.*) \|$", re.MULTILINE)
+FORMULA = r"(?:section|appendix) [\dA-Z.]+, [a-z\- ]+"
+FORMULA_ROW = re.compile(rf"^\| ({FORMULA}) \| (.*) \| (.*) \|$", re.MULTILINE)
 CITATION = re.compile(r"\b(eqs?\.|algorithms?) (\d[\d,\-– ]*(?:and \d[\d\-–]*)*)", re.IGNORECASE)
 
 
@@ -33,11 +36,19 @@ class Paper:
     files: tuple[str, ...]
     """Files and folders below src/spandet whose citations are of this paper."""
     transcription: str
+    formulas: tuple[str, ...] = ()
+    """Formulas without a number, by section and name."""
 
     def rows(self) -> list[tuple[Numbered, str, str]]:
         """Equation, functions of the transcription, and code of each row of the page."""
         text = (ROOT / "docs" / "methods" / f"{self.page}.md").read_text("utf-8")
-        return [((kind, int(number)), *cells) for kind, number, *cells in ROW.findall(text)]
+        numbered = [((kind, int(number)), *cells) for kind, number, *cells in ROW.findall(text)]
+        return numbered + [((name, 0), *cells) for name, *cells in FORMULA_ROW.findall(text)]
+
+    def cited(self, text: str) -> set[Numbered]:
+        """Equations, algorithms and formulas that a text cites."""
+        lower = text.lower()
+        return cited(text) | {(name, 0) for name in self.formulas if name.lower() in lower}
 
     def cites(self, path: Path, text: str) -> bool:
         """Is a citation in this text of this file one of this paper?"""
@@ -55,9 +66,34 @@ PAPERS = [
         files=("detectors/locate_and_label",),
         transcription="locate_and_label_paper",
     ),
+    Paper(
+        page="boundary-diffusion",
+        title="DiffusionNER",
+        equations=7,
+        algorithms=2,
+        files=("detectors/boundary_diffusion",),
+        transcription="boundary_diffusion_paper",
+        formulas=(
+            "section 4.1, expansion",
+            "section 4.1, normalization",
+            "section 4.1, timesteps",
+            "section 4.2, discretization",
+            "section 4.2, mean pooling",
+            "section 4.2, timestep embedding",
+            "section 4.2, span encoder",
+            "section 4.2, boundary pointers",
+            "section 4.2, entity classifier",
+            "section 4.2, training objective",
+            "section 4.3, candidates",
+            "section 4.3, de-duplication",
+            "section 4.3, filtering",
+            "appendix A, matching cost",
+            "appendix A, optimal matching",
+        ),
+    ),
 ]
 Numbered = tuple[str, int]
-"""`eq.` or `algorithm`, and its number."""
+"""`eq.` or `algorithm`, and its number; or the name of a formula, and 0."""
 
 
 def cited(text: str) -> set[Numbered]:
@@ -72,7 +108,9 @@ def cited(text: str) -> set[Numbered]:
 
 @cache
 def citing_files() -> list[Path]:
-    return [p for p in sorted(SOURCE.rglob("*.py")) if CITATION.search(p.read_text("utf-8"))]
+    texts = {path: path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+    kinds = (CITATION, re.compile(FORMULA, re.IGNORECASE))
+    return [path for path, text in texts.items() if any(kind.search(text) for kind in kinds)]
 
 
 @cache
@@ -114,6 +152,7 @@ def paper(request: pytest.FixtureRequest) -> Paper:
 def test_the_page_lists_every_equation_with_its_code_or_a_reason(paper: Paper) -> None:
     wanted = [("eq.", number) for number in range(1, paper.equations + 1)]
     wanted += [("algorithm", number) for number in range(1, paper.algorithms + 1)]
+    wanted += [(name, 0) for name in paper.formulas]
     assert [equation for equation, *_ in paper.rows()] == wanted
     for equation, _, places in paper.rows():
         assert code_of(places) or re.match(r"not computed: \w", places), equation
@@ -124,14 +163,14 @@ def test_the_code_that_the_page_names_cites_the_equation(paper: Paper) -> None:
     for equation, _, places in paper.rows():
         for name in code_of(places):
             assert name in texts, f"{paper.page}.md, {equation}: no {name} that cites it"
-            assert equation in cited(texts[name]), f"{name} does not cite {equation}"
+            assert equation in paper.cited(texts[name]), f"{name} does not cite {equation}"
 
 
 def test_every_citation_is_on_the_page(paper: Paper) -> None:
     listed = {(equation, name) for equation, _, at in paper.rows() for name in code_of(at)}
     for path in citing_files():
         for name, text in own_texts(path).items():
-            for equation in cited(text) if paper.cites(path, text) else ():
+            for equation in paper.cited(text) if paper.cites(path, text) else ():
                 assert (equation, name) in listed, f"{name} cites {equation}: {paper.page}.md"
 
 
@@ -142,7 +181,7 @@ def test_the_transcription_has_a_function_for_every_equation(paper: Paper) -> No
         names = re.findall(r"`(\w+)`", functions)
         assert names, equation
         for name in names:
-            assert equation in cited(docs[f".{name}"]), f"{name} does not cite {equation}"
+            assert equation in paper.cited(docs[f".{name}"]), f"{name} does not cite {equation}"
 
 
 @pytest.mark.parametrize(
@@ -157,3 +196,13 @@ def test_the_transcription_has_a_function_for_every_equation(paper: Paper) -> No
 )
 def test_citations_are_read(text: str, numbers: set[int]) -> None:
     assert {number for _, number in cited(text)} == numbers
+
+
+def test_every_formula_that_is_cited_has_a_name_on_the_page(paper: Paper) -> None:
+    """Otherwise a misspelt name would be overlooked."""
+    known = tuple(name.lower() for name in paper.formulas)
+    for path in citing_files():
+        for name, text in own_texts(path).items():
+            found = re.findall(rf"\b({FORMULA})", text, re.IGNORECASE)
+            for formula in found if known and paper.cites(path, text) else ():
+                assert formula.lower().startswith(known), f"{name}: {formula}"

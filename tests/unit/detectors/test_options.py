@@ -9,7 +9,7 @@ import pytest
 from spandet.detectors import DETECTORS
 
 METHODS = Path(__file__).parents[3] / "docs" / "methods"
-PAGES = ["biaffine", "locate-and-label", "span-jury"]
+PAGES = ["biaffine", "boundary-diffusion", "locate-and-label", "span-jury"]
 """Add a detector here when its page lists all options."""
 
 

@@ -79,7 +79,7 @@ class BoundaryDiffusionSettings(Settings):
     dropout: Share = 0.1
     """Dropout in the denoising network and on the inputs of the other heads."""
 
-    # Targets and losses (section 4.2, appendix A)
+    # Targets and losses (section 4.2 and appendix A)
     assignment: Literal["matching", "overlap"] = "overlap"
     """Entity of a slot: by optimal matching (paper), or the one with the highest IoU."""
     targets_per_entity: Positive | Literal["all"] = 1
@@ -210,7 +210,11 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "boundary_mean": "slots",
             "none_weight": 1.0,
         },
-        "decoding": {**_DECODING, "merge_by": "label", "crossing": "keep"},
+        "decoding": {
+            **_DECODING,
+            "merge_by": "label",  # section 4.3, de-duplication
+            "crossing": "keep",
+        },
     },
     "released-code": {
         "detector": {

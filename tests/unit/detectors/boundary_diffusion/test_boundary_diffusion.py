@@ -22,7 +22,9 @@ def detector(**settings: Any) -> BoundaryDiffusion:
     values = BoundaryDiffusionSettings.build(SMALL | settings, where="detector")
     made = BoundaryDiffusion(values, dim=DIM, sentence_dim=DIM, labels=LABELS)
     with torch.no_grad():
-        for parameter in made.parameters():  # large enough to point somewhere and to be sure
+        for (
+            parameter
+        ) in made.parameters():  # large enough to point somewhere and to have high scores
             parameter.normal_(std=0.5)
     return made.eval()
 
@@ -174,14 +176,14 @@ def test_a_slot_that_points_twice_at_the_same_span_stays_there() -> None:
     track = torch.stack([stage.spans[0] for stage in got.trace[1:]])
     for slot in range(track.shape[1]):
         path = [tuple(span) for span in track[:, slot].tolist()]
-        rests = [n for n in range(1, len(path)) if path[n] == path[n - 1]]
-        if rests:
-            assert set(path[rests[0] :]) == {path[rests[0]]}
+        repeated = [n for n in range(1, len(path)) if path[n] == path[n - 1]]
+        if repeated:
+            assert set(path[repeated[0] :]) == {path[repeated[0]]}
     free = detected(detector(steps=10, start="gaussian", eta=1.0, settle=False), 14)
     assert not torch.equal(torch.stack([stage.spans[0] for stage in free.trace[1:]]), track)
 
 
-def test_resting_costs_nothing() -> None:
+def test_slots_that_have_settled_are_not_computed() -> None:
     made = detector(steps=6, start="low-discrepancy")
     seen: list[int] = []
     made.denoiser.register_forward_hook(lambda _, given, __: seen.append(int(given[3].sum())))
@@ -198,7 +200,7 @@ def test_more_slots_only_add_starting_points(start: str) -> None:
     assert torch.equal(few.trace[0].spans[0], many.trace[0].spans[0, :7])
 
 
-def test_chance_decides_only_where_it_is_asked() -> None:
+def test_prediction_is_random_only_where_an_option_says_so() -> None:
     def spans(key: str, **settings: Any) -> torch.Tensor:
         with torch.no_grad():
             made = detector(steps=3, settle=False, **settings)
@@ -207,8 +209,8 @@ def test_chance_decides_only_where_it_is_asked() -> None:
     fixed: list[dict[str, Any]] = [{}, {"start": "low-discrepancy"}]
     for settings in fixed:
         assert torch.equal(spans("a", **settings), spans("b", **settings))
-    lucky: list[dict[str, Any]] = [{"start": "gaussian"}, {"start": "low-discrepancy", "eta": 1.0}]
-    for settings in lucky:
+    random: list[dict[str, Any]] = [{"start": "gaussian"}, {"start": "low-discrepancy", "eta": 1.0}]
+    for settings in random:
         assert torch.equal(spans("a", **settings), spans("a", **settings))
         assert not torch.equal(spans("a", **settings), spans("b", **settings))
 
@@ -229,7 +231,7 @@ def test_full_repetition_leaves_no_slot_without_an_entity() -> None:
     assert (targets == -1).all()
 
 
-def test_as_the_paper_has_it_each_entity_goes_to_one_slot() -> None:
+def test_with_preset_paper_each_entity_is_the_target_of_one_slot() -> None:
     _, targets = targets_of(preset("paper"), [(0, 2, 1), (3, 9, 2)])
     assert sorted(targets[0].tolist()) == [-1] * 10 + [0, 1]
     _, targets = targets_of(preset("paper"), [(n % 13, n % 13 + 1, 1) for n in range(20)])
@@ -276,9 +278,9 @@ def test_the_papers_filter_is_a_threshold_on_a_third_of_the_sum() -> None:
     settings = {**preset("paper"), "steps": 1}
     with_sum, plain = detector(**settings), detector(**settings | {"score": "label"})
     one, other = detected(with_sum, 14), detected(plain, 14)
-    sure = one.trace[-1].scores
-    assert sure is not None
-    q = other.label_probs.max(dim=-1).values + 2 * sure
+    pointer_probs = one.trace[-1].scores
+    assert pointer_probs is not None
+    q = other.label_probs.max(dim=-1).values + 2 * pointer_probs
     named = other.label_probs.argmax(dim=-1) > 0
     assert named.any()
     got = one.label_probs.gather(2, other.label_probs.argmax(dim=-1, keepdim=True)).squeeze(-1)
@@ -312,7 +314,7 @@ def test_empty_spans_do_not_touch_the_others() -> None:
     torch.testing.assert_close(got.label_probs[1, :count], alone.label_probs[0])
 
 
-def test_identical_pointed_spans_are_equally_sure() -> None:
+def test_identical_pointed_spans_are_equally_scored() -> None:
     got = detected(detector(), 14)
     seen: dict[tuple[int, ...], torch.Tensor] = {}
     for span, probs in zip(got.spans[0].tolist(), got.label_probs[0], strict=True):

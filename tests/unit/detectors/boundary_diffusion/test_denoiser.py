@@ -170,9 +170,9 @@ def test_boundary_loss_by_hand() -> None:
     each = boundary_loss([pointers, pointers], targets, one_entity(), "bce")
     assert each.total.item() == pytest.approx(8 * torch.tensor(2.0).log().item())
     assert chance.count == each.count == 1
-    sure = pointers.first_logits.clone()
-    sure[0, 0, 1] = 50
-    right = Pointers(sure, sure.roll(1, dims=-1))
+    high = pointers.first_logits.clone()
+    high[0, 0, 1] = 50
+    right = Pointers(high, high.roll(1, dims=-1))
     assert boundary_loss([right], targets, one_entity(), "nll").total.item() < 1e-6
     none = boundary_loss([pointers], torch.full((1, 2), -1), one_entity(), "nll")
     assert (none.total.item(), none.count.item()) == (0, 0)
@@ -188,12 +188,12 @@ def test_label_weights_balance_within_a_sentence() -> None:
     assert loss.mean.item() == pytest.approx(8 / 9 * torch.tensor(4.0).log().item())
 
 
-@pytest.mark.parametrize("sure", [(0.9, 0.8), (1.0, 1.0), (0.2, 0.9)])
-def test_the_papers_score_is_a_third_of_the_sum(sure: tuple[float, float]) -> None:
+@pytest.mark.parametrize("pointer_probs", [(0.9, 0.8), (1.0, 1.0), (0.2, 0.9)])
+def test_the_papers_score_is_a_third_of_the_sum(pointer_probs: tuple[float, float]) -> None:
     probs = torch.tensor([[[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0.0, 1.0, 0.0]]])
-    got = with_pointers(probs, torch.tensor([[sure] * 3]))
-    assert got[0, 0, 1].item() == pytest.approx((0.7 + sum(sure)) / 3)
-    assert got[0, 2, 1].item() == pytest.approx((1 + sum(sure)) / 3)
+    got = with_pointers(probs, torch.tensor([[pointer_probs] * 3]))
+    assert got[0, 0, 1].item() == pytest.approx((0.7 + sum(pointer_probs)) / 3)
+    assert got[0, 2, 1].item() == pytest.approx((1 + sum(pointer_probs)) / 3)
     assert got[0, 1].tolist() == pytest.approx([0.6, 0.3, 0.1])
     torch.testing.assert_close(got.sum(dim=-1), torch.ones(1, 3))
     assert (got >= 0).all()
@@ -207,10 +207,10 @@ def test_proposals_are_the_best_spans_and_come_again_where_there_are_few() -> No
     )
     scores: ProposalScores = scorer(words)
     assert torch.isfinite(scores.logits).sum(dim=(1, 2)).tolist() == [10, 3]
-    spans, sure = scores.best(12)
+    spans, probs = scores.best(12)
     assert len({tuple(span) for span in spans[0, :10].tolist()}) == 10
     assert torch.equal(spans[1, :3], spans[1, 3:6])
-    assert (sure[:, :3].diff(dim=1) <= 0).all()
+    assert (probs[:, :3].diff(dim=1) <= 0).all()
     starts, ends = spans.unbind(dim=-1)
     assert ((starts < ends) & (ends <= words.lengths[:, None])).all()
     first, last = spans[0, 0, 0], spans[0, 0, 1] - 1

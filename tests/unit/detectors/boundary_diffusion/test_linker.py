@@ -47,7 +47,7 @@ def test_a_pair_alone_and_among_others_is_the_same() -> None:
         torch.testing.assert_close(pair, together[i, j])
 
 
-def test_padding_and_company_change_nothing() -> None:
+def test_padding_and_other_sentences_change_nothing() -> None:
     made = linker()
     alone = said(made, SPANS, lengths=(8,))
     batch = said(made, [(0, 1)] * len(SPANS), SPANS, lengths=(13, 8))
