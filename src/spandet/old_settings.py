@@ -21,6 +21,7 @@ REMOVED: Mapping[str, Mapping[str, Any]] = {
         "slots_per_word": 0.5,
     },
     "LocateAndLabelSettings": {"outer_edge": "clamp"},
+    "ProposerRegressorSettings": {"update_norm": False},
     "SpanJurySettings": {"nomination_weight": 1.0},
 }
 """Settings class → removed name → the only value that is still accepted: today's behaviour."""

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from papers import proposer_regressor_parts as parts
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
 from spandet.detectors.proposer_regressor.pyramid import Downwards, RecurrentBlock, Upwards
-from spandet.layers.proposals import GatedUpdate, RegressorLayer
 from spandet.layers.recurrent import BiRNN
+from spandet.layers.regressor import GatedUpdate, RegressorLayer
 
 
 def linear(module: nn.Module) -> parts.Linear:

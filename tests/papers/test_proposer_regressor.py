@@ -16,16 +16,15 @@ from papers import proposer_regressor_paper as paper
 from papers import proposer_regressor_parts as parts
 from papers.proposer_regressor_parts import Array
 from papers.proposer_regressor_weights import array, bigru, linear, model_of
+from spandet.detectors.proposer_regressor.cells import cell_widths
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
-from spandet.detectors.proposer_regressor.entity_head import Said
-from spandet.detectors.proposer_regressor.span_pointer import SpanScores
+from spandet.detectors.proposer_regressor.head import HeadOutput, SpanScores
 from spandet.encoding.characters import Characters, CharacterSettings
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
 from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
-from spandet.layers.cells import cell_widths
 from spandet.layers.sequences import padded
 from spandet.spans.assignment import Matching, Rest, assign
 from spandet.tensors import WordFeatures
@@ -113,9 +112,9 @@ def frozen(options: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
 
 
-def said_by(made: ProposerRegressor, given_: WordFeatures) -> Said:
-    said: Said = made.head(made._states(given_, len(made.layers))[-1], given_)
-    return said
+def output_of(made: ProposerRegressor, given_: WordFeatures) -> HeadOutput:
+    output: HeadOutput = made.head(made._states(given_, len(made.layers))[-1], given_)
+    return output
 
 
 def span_probs(scores: SpanScores, length: int) -> Tensor:
@@ -129,15 +128,15 @@ def span_probs(scores: SpanScores, length: int) -> Tensor:
 def test_distributions_targets_and_loss_are_the_papers(options: dict[str, Any]) -> None:
     """Eqs. 21 to 25 and algorithm 1."""
     made, given_ = detector(**frozen(options)), words()
-    said, gold = said_by(made, given_), gold_spans(*CORPUS.values())
-    targets = made.loss.targets(said, gold)
+    output, gold = output_of(made, given_), gold_spans(*CORPUS.values())
+    targets = made.loss.targets(output, gold)
     total = 0.0
     for row, sentence in enumerate(sentences(given_)):
         wanted = paper.say(model_of(made), sentence)
-        here = torch.zeros_like(said.mask)
+        here = torch.zeros_like(output.mask)
         here[row, : len(sentence)] = True
-        close(said.label_logits[here].softmax(dim=-1), [own.p_c for own in wanted])
-        spans = span_probs(said.scores.where(here), len(sentence))
+        close(output.label_logits[here].softmax(dim=-1), [own.p_c for own in wanted])
+        spans = span_probs(output.span_scores.where(here), len(sentence))
         close(spans, [np.array(list(own.p_n.values())) for own in wanted])
         entities = entities_of(sentence)
         beta = paper.assignment(wanted, entities)

@@ -17,11 +17,18 @@ from torch import Generator, Tensor, nn
 from spandet.config import Natural, Positive, Settings, Share, Weight
 from spandet.detectors.base import Detector
 from spandet.layers.label_losses import label_loss, smoothed_labels
-from spandet.layers.proposals import EMBEDDING_STD, GatedUpdate, Proposals, RegressorLayer
+from spandet.layers.regressor import (
+    EMBEDDING_STD,
+    Attention,
+    AttentionStyle,
+    GatedUpdate,
+    Proposals,
+    RegressorLayer,
+    SpatialAttention,
+)
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
-from spandet.layers.spatial_attention import Attention, AttentionStyle, SpatialAttention
 from spandet.spans.flat import candidate_counts, count_mask, from_rows
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatures
 

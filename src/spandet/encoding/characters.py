@@ -69,7 +69,7 @@ class Characters(nn.Module):
         return CharacterBatch(flat, packed([len(word) for word in ids]))
 
     def forward(self, batch: CharacterBatch) -> Float[Tensor, "form dim"]:
-        """One vector per word; a GRU with the mean of its states is eq. 2 of proposer-regressor."""
+        """One vector per word; the mean of a GRU's states is eq. 2 of Proposer and Regressor."""
         sequences = batch.sequences
         states: Tensor = self.net(
             self.dropout(self.embedding(batch.ids)), sequences

@@ -66,7 +66,7 @@ class Fusion(nn.Module):
         others: list[Float[Tensor, "item _"]],
         sequences: Sequences | None,
     ) -> Float[Tensor, "item dim"]:
-        """One vector per word of the flat list (proposer-regressor: eqs. 1 and 4).
+        """One vector per word of the flat list (Proposer and Regressor, eqs. 1 and 4).
 
         The parts stand side by side in another order than in eq. 1, which only renumbers weights.
         """

@@ -112,7 +112,7 @@ def pool(
     firsts: Int[Tensor, " item"],
     pooling: Pooling,
 ) -> Float[Tensor, "item dim"]:
-    """From the vectors of pieces to those of words; the mean is eq. 3 of proposer-regressor.
+    """From the vectors of pieces to those of words; the mean is eq. 3 of Proposer and Regressor.
 
     Args:
         vectors: Of the pieces, one word after another.

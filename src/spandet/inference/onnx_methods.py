@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from spandet.detectors.boundary_diffusion.denoiser import Denoiser
-from spandet.detectors.proposer_regressor.entity_head import EntityHead
-from spandet.detectors.proposer_regressor.pyramid import FeaturePyramid
+from spandet.detectors.proposer_regressor.head import EntityHead
+from spandet.detectors.proposer_regressor.pyramid import FeaturePyramid, ProposalFusion
 from spandet.encoding.transformer import Transformer
 from spandet.errors import MissingExtraError, UsageError
 from spandet.inference.flattening import (
@@ -30,8 +30,8 @@ from spandet.inference.flattening import (
     rebuild,
     tensor_paths,
 )
-from spandet.layers.proposals import ProposalFusion, RegressorLayer
 from spandet.layers.recurrent import BiRNN
+from spandet.layers.regressor import RegressorLayer
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import SpanScorer
 

@@ -1,1 +1,1 @@
-"""Neural layers that detectors and encoders share."""
+"""Neural layers that at least two detectors, or a detector and the encoder, share."""

@@ -35,7 +35,8 @@ class Paper:
     algorithms: int
     files: tuple[str, ...]
     """Files and folders below src/spandet whose citations are of this paper."""
-    transcription: str
+    transcription: tuple[str, ...]
+    """Modules in tests/papers."""
     formulas: tuple[str, ...] = ()
     """Formulas without a number, by section and name."""
 
@@ -64,7 +65,15 @@ PAPERS = [
         equations=18,
         algorithms=1,
         files=("detectors/locate_and_label",),
-        transcription="locate_and_label_paper",
+        transcription=("locate_and_label_paper",),
+    ),
+    Paper(
+        page="proposer-regressor",
+        title="Proposer and Regressor",
+        equations=25,
+        algorithms=2,
+        files=("detectors/proposer_regressor", "layers/regressor.py"),
+        transcription=("proposer_regressor_paper", "proposer_regressor_parts"),
     ),
     Paper(
         page="boundary-diffusion",
@@ -72,7 +81,7 @@ PAPERS = [
         equations=7,
         algorithms=2,
         files=("detectors/boundary_diffusion",),
-        transcription="boundary_diffusion_paper",
+        transcription=("boundary_diffusion_paper",),
         formulas=(
             "section 4.1, expansion",
             "section 4.1, normalization",
@@ -175,8 +184,10 @@ def test_every_citation_is_on_the_page(paper: Paper) -> None:
 
 
 def test_the_transcription_has_a_function_for_every_equation(paper: Paper) -> None:
-    tree = ast.parse((ROOT / "tests" / "papers" / f"{paper.transcription}.py").read_text("utf-8"))
-    docs = {name: ast.get_docstring(node) or "" for name, node in _definitions(tree, "")}
+    sources = [ROOT / "tests" / "papers" / f"{name}.py" for name in paper.transcription]
+    trees = [ast.parse(source.read_text("utf-8")) for source in sources]
+    every = [definition for tree in trees for definition in _definitions(tree, "")]
+    docs = {name: ast.get_docstring(node) or "" for name, node in every}
     for equation, functions, _ in paper.rows():
         names = re.findall(r"`(\w+)`", functions)
         assert names, equation

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spandet.layers.spatial_attention import (
+from spandet.layers.regressor import (
     Attended,
     AttentionStyle,
     Gaussian,

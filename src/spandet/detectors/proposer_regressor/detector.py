@@ -1,7 +1,27 @@
 """End-to-End Entity Detection with Proposer and Regressor (Wen et al., 2023).
 
-A pyramid of windows proposes one span per word, a regressor refines all of them together, and a
-head points at the span that each of them means. Numbers of equations are the paper's.
+The code follows the paper's figure 2 from left to right; numbers of sections and equations are the
+paper's. tests/papers/proposer_regressor_paper.py has each equation as a plain function, and
+docs/methods/proposer-regressor.md lists where each of them is computed.
+
+    words → feature pyramid → proposals → regressor layers → head → entities
+
+| symbol | here | meaning |
+|---|---|---|
+| h_i | `words.features` | vector of word i, from the sentence encoder |
+| L, T, d | `words.lengths`, `labels - 1`, `dim` | number of words, of labels, size of vectors |
+| h_{i,l} | `self.pyramid(...)[l][i]` | feature of cell i of level l: a window of words |
+| k_l, v_l | `kernels`, `Level.width` | kernel of a convolution, number of words of a cell |
+| N_j | `Cells.covering` | cells that contain word j |
+| q_i | `Proposals.queries` | query vector of proposal i |
+| n_i | `Proposals.soft_spans` | its location: start and end; here half-open, end + 1 |
+| c_i | `Proposals.label_logits` | its category logarithms; label 0 is None (∅) |
+| h'_i, q'_i | `queries`, `Attended.values` | query with category embedding, output of attention |
+| μ, Θ | `Gaussian.centre`, `.precision` | centre and precision matrix of a Gaussian |
+| o_{i,m} | `attended` | output of attention head m |
+| p^c_i, p^n_i | softmax of `HeadOutput` | probabilities of labels, and of all spans |
+| g_i, r_i | `SpanScores` | pointer scores of all spans, and with the Gaussian |
+| β | `targets` | entity of each proposal; -1 is None |
 """
 
 from collections.abc import Sequence
@@ -14,42 +34,46 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from spandet.detectors.base import Detector
-from spandet.detectors.proposer_regressor.entity_head import EntityHead, Said
-from spandet.detectors.proposer_regressor.pyramid import FeaturePyramid, RecurrentBlock
+from spandet.detectors.proposer_regressor.cells import cells_of
+from spandet.detectors.proposer_regressor.head import EntityHead, HeadOutput
+from spandet.detectors.proposer_regressor.pyramid import (
+    CellProposals,
+    FeaturePyramid,
+    FlatProposals,
+    ProposalFusion,
+    RecurrentBlock,
+)
 from spandet.detectors.proposer_regressor.set_loss import SetLoss
 from spandet.detectors.proposer_regressor.settings import ProposerRegressorSettings
 from spandet.errors import ConfigError
-from spandet.layers.cells import cells_of
-from spandet.layers.mlp import mlp
-from spandet.layers.proposals import (
-    CellProposals,
+from spandet.layers.regressor import (
+    AttentionStyle,
     FeedForwardUpdate,
-    FlatProposals,
     GatedUpdate,
-    ProposalFusion,
     Proposals,
     RegressorLayer,
+    SpatialAttention,
+    mlp,
 )
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_view import SpanView
-from spandet.layers.spatial_attention import AttentionStyle, SpatialAttention
 from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, to_device
 
 
 @dataclass(frozen=True)
-class _Pointed:
-    """Spans that proposals point at, in one list."""
+class _Candidates:
+    """Spans that proposals predict, in one flat list."""
 
     spans: FlatSpans
     origin: Int[Tensor, " item"]
-    """Whose they are: a proposal of the sentence."""
+    """Index of the proposal in its sentence."""
     log_probs: Float[Tensor, " item"]
-    """How sure it is of the span."""
+    """Log probability of the span, log p^n."""
 
 
 class ProposerRegressor(Detector):
-    """Propose, refine, point."""
+    """One proposal per word, refined by regressor layers; the head predicts labels and spans."""
 
     def __init__(
         self, settings: ProposerRegressorSettings, *, dim: int, sentence_dim: int, labels: int
@@ -59,25 +83,9 @@ class ProposerRegressor(Detector):
         if settings.heads > dim:
             raise ConfigError(f"[detector] heads: must be at most the word vector's size, {dim}")
         self.settings = settings
-        dropout = settings.dropout
-        self.pyramid = FeaturePyramid(
-            dim=dim,
-            kernels=settings.kernels,
-            block=lambda: RecurrentBlock(
-                dim=dim,
-                cell=settings.cell,
-                recurrent_dim=settings.recurrent_dim or 2 * dim,
-                dropout=dropout,
-            ),
-            dropout=dropout,
-            backward=settings.use_backward,
-            pool=settings.pool,
-            message=settings.message,
-        )
-        if settings.message_start == "convolution":
-            self.pyramid.start_as_convolutions()
+        self.pyramid = _pyramid(settings, dim)
         self.propose: nn.Module = (
-            ProposalFusion(dim=dim, query=settings.query, dropout=dropout)
+            ProposalFusion(dim=dim, query=settings.query, dropout=settings.dropout)
             if settings.proposals == "words"
             else CellProposals(dim=dim, levels=len(settings.kernels) + 1)
         )
@@ -99,23 +107,23 @@ class ProposerRegressor(Detector):
             none_weight=settings.none_weight,
         )
         self.span_labels = (
-            SpanHead(dim=dim, out=labels, dropout=dropout, sentence_dim=dim)
+            SpanHead(dim=dim, out=labels, dropout=settings.dropout, sentence_dim=dim)
             if settings.classify_spans
             else None
         )
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
-        """Match proposals and entities, and make each say what it was matched with (eq. 25)."""
+        """Match proposals with entities and compute the losses of this assignment."""
         del rngs  # nothing here is random
         states = self._states(words, len(self.layers))
-        said: Said = self.head(states[-1], words)
-        targets = self.loss.targets(said, gold)
-        losses = self.loss.losses(said, gold, targets)
+        output: HeadOutput = self.head(states[-1], words)
+        targets = self.loss.targets(output, gold)
+        losses = self.loss.losses(output, gold, targets)
         if self.span_labels is not None:
-            losses["span_label"] = self._span_label_loss(states[-1], said, words, gold, targets)
+            losses["span_label"] = self._span_label_loss(states[-1], output, words, gold, targets)
         weight, copies = self.settings.layer_weight, self.settings.layer_copies
         for number, state in enumerate(states[:-1] if weight else ()):
-            early: Said = self.head(state, words)
+            early: HeadOutput = self.head(state, words)
             parts = self.loss.losses(early, gold, self.loss.targets(early, gold, copies))
             for name, part in parts.items():
                 losses[f"{name}_{number}"] = part.weighted(weight)
@@ -124,21 +132,24 @@ class ProposerRegressor(Detector):
     def detect(
         self, words: WordFeatures, rngs: Sequence[Generator], *, keep_all: bool = False
     ) -> SpanPredictions:
-        """Algorithm 2: each proposal gives a span unless "no entity" is more probable."""
+        """Algorithm 2: a span of each proposal, unless "no entity" is more probable.
+
+        With the defaults it is several spans, classified by their words, and a wider threshold.
+        """
         del rngs  # nothing here is random
         settings = self.settings
         count = len(self.layers) if settings.eval_layers is None else settings.eval_layers
         states = self._states(words, min(count, len(self.layers)))
-        said: Said = self.head(states[-1], words)
-        promising = self._promising(said)
-        chosen = said.mask if keep_all else said.mask & promising  # p(span) ≤ 1: exact
-        found = self._pointed_at(said, chosen)
+        output: HeadOutput = self.head(states[-1], words)
+        likely = self._likely(output)
+        chosen = output.mask if keep_all else output.mask & likely  # exact, because p^n ≤ 1
+        found = self._candidates(output, chosen)
         sentence, origin = found.spans.sentence, found.origin
-        own = said.label_logits[sentence, origin]
-        logits = self._named(own, found.spans, states[-1], origin, words)
+        own = output.label_logits[sentence, origin]
+        logits = self._span_label_logits(own, found.spans, states[-1], origin, words)
         joint = _joint(logits, settings.span_weight * found.log_probs)
-        able = joint[:, 1:].amax(dim=1) > settings.min_odds * joint[:, 0]
-        able = able & promising[sentence, origin]
+        kept = joint[:, 1:].amax(dim=1) > settings.min_odds * joint[:, 0]
+        kept = kept & likely[sentence, origin]
 
         def rows(values: Tensor) -> Tensor:
             return to_rows(values, sentence, len(words.mask))[0]
@@ -151,49 +162,60 @@ class ProposerRegressor(Detector):
             )
             for number, state in enumerate(states)
         )
-        return SpanPredictions(rows(found.spans.spans), rows(joint), rows(able), trace)
+        return SpanPredictions(rows(found.spans.spans), rows(joint), rows(kept), trace)
 
-    def _states(self, words: WordFeatures, rounds: int) -> list[Proposals]:
-        """Proposals after the proposer and after each round of the regressor."""
-        mask = words.mask
-        flat = words.features[mask]
-        if not len(flat):
-            return [self._empty(words)] * (rounds + 1)
-        cells = to_device(cells_of(words.lengths.tolist(), self.settings.kernels), mask.device)
-        guesses: FlatProposals = self.propose(flat, self.pyramid(flat, cells), cells)
-        if self.settings.proposals == "cells":
-            mask, order = cells.mask, cells.order
-            guesses = FlatProposals(guesses.queries[order], guesses.soft_spans[order])
-        queries = _laid_out(guesses.queries, mask)
-        logits = self.first_labels(queries)  # eq. 10
-        state = Proposals(queries, _laid_out(guesses.soft_spans, mask), logits, mask)
-        states = [state]
-        for layer in self.layers[:rounds]:
+    # Sections 3.2 and 3.3: proposer and regressor
+
+    def _states(self, words: WordFeatures, layers: int) -> list[Proposals]:
+        """The proposals of the proposer, and those after each regressor layer."""
+        states = [self._proposed(words)]
+        if not states[0].mask.numel():  # no sentence has a word
+            return states * (layers + 1)
+        for layer in self.layers[:layers]:
             states.append(layer(states[-1]))
         return states
 
-    def _empty(self, words: WordFeatures) -> Proposals:
-        """Nothing to propose: no sentence has a word."""
+    def _proposed(self, words: WordFeatures) -> Proposals:
+        """Section 3.2: the first queries, locations and label logits."""
+        mask = words.mask
+        flat = words.features[mask]
+        if not len(flat):
+            return self._no_proposals(words)
+        cells = to_device(cells_of(words.lengths.tolist(), self.settings.kernels), mask.device)
+        first: FlatProposals = self.propose(flat, self.pyramid(flat, cells), cells)
+        if self.settings.proposals == "cells":
+            mask, order = cells.mask, cells.order
+            first = FlatProposals(first.queries[order], first.soft_spans[order])
+        queries = _to_rows(first.queries, mask)
+        logits = self.first_labels(queries)  # eq. 10: c
+        return Proposals(queries, _to_rows(first.soft_spans, mask), logits, mask)
+
+    def _no_proposals(self, words: WordFeatures) -> Proposals:
         queries = words.features[:, :0]
         return Proposals(
             queries, queries[..., :2].float(), self.first_labels(queries), words.mask[:, :0]
         )
 
-    def _promising(self, said: Said) -> Bool[Tensor, "batch span"]:
-        """Whose likeliest label is sure enough against "no entity"?"""
-        probs = said.label_logits.softmax(dim=-1)
+    # Section 3.4: prediction head
+
+    def _likely(self, output: HeadOutput) -> Bool[Tensor, "batch span"]:
+        """Mask of the proposals with a label that is probable enough against "no entity"."""
+        probs = output.label_logits.softmax(dim=-1)
         return probs[..., 1:].amax(dim=-1) > self.settings.min_odds * probs[..., 0]
 
-    def _pointed_at(self, said: Said, chosen: Bool[Tensor, "batch span"]) -> _Pointed:
-        """The likeliest spans of the chosen proposals."""
+    def _candidates(self, output: HeadOutput, chosen: Bool[Tensor, "batch span"]) -> _Candidates:
+        """The most probable spans of the chosen proposals."""
         sentence, origin = chosen.nonzero(as_tuple=True)
-        spans, log_probs = said.scores.where(chosen).best(self.settings.spans_per_proposal)
+        scores = output.span_scores.where(chosen)
+        spans, log_probs = scores.best(self.settings.spans_per_proposal)
         real = log_probs > -torch.inf  # a short sentence may have fewer spans
         copies = real.sum(dim=1)
         sentence, origin = sentence.repeat_interleave(copies), origin.repeat_interleave(copies)
-        return _Pointed(FlatSpans(sentence, spans[real]), origin, log_probs[real])
+        return _Candidates(FlatSpans(sentence, spans[real]), origin, log_probs[real])
 
-    def _named(
+    # Beyond the paper: spans are classified by their words
+
+    def _span_label_logits(
         self,
         logits: Tensor,
         spans: FlatSpans,
@@ -201,62 +223,87 @@ class ProposerRegressor(Detector):
         origin: Tensor,
         words: WordFeatures,
     ) -> Float[Tensor, "span label"]:
-        """Labels once more, now with a look at the words of the span."""
+        """The proposals' label logits plus those from query and words of each span."""
         if self.span_labels is None:
             return logits
-        view = SpanView(words)
         queries = state.queries[spans.sentence, origin]
-        return logits + view.inner(self.span_labels, spans, queries)
+        return logits + SpanView(words).inner(self.span_labels, spans, queries)
 
     def _span_label_loss(
         self,
         state: Proposals,
-        said: Said,
+        output: HeadOutput,
         words: WordFeatures,
         gold: GoldSpans,
         targets: Int[Tensor, "batch span"],
     ) -> Loss:
-        """Name entities where they are, and what is pointed at in error "no entity"."""
+        """Cross-entropy on the entities of matched proposals and on all predicted spans."""
         with torch.no_grad():
-            emitted = self._pointed_at(said, said.mask & self._promising(said))
-            sentence, origin = emitted.spans.sentence, emitted.origin
-            right, proposal = (targets >= 0).nonzero(as_tuple=True)
-            index = targets[right, proposal]
-            own = FlatSpans(
-                torch.cat([right, sentence]),
-                torch.cat([gold.spans[right, index], emitted.spans.spans]),
+            predicted = self._candidates(output, output.mask & self._likely(output))
+            sentence, origin = predicted.spans.sentence, predicted.origin
+            row, proposal = (targets >= 0).nonzero(as_tuple=True)
+            entity = targets[row, proposal]
+            spans = FlatSpans(
+                torch.cat([row, sentence]),
+                torch.cat([gold.spans[row, entity], predicted.spans.spans]),
             )
-            same = (gold.spans[own.sentence] == own.spans[:, None]).all(dim=-1)
-            there = F.pad((same & gold.mask[own.sentence]) * gold.labels[own.sentence], (0, 1))
-            wanted = torch.cat([index, targets[sentence, origin]])[:, None] % there.shape[1]
-            mine = there.gather(1, wanted).squeeze(1)  # of two labels on one span, its own
-            labels = torch.where(mine > 0, mine, there.amax(dim=1))
+            preferred = torch.cat([entity, targets[sentence, origin]])
+            labels = _labels_of(spans, gold, preferred)
         origin = torch.cat([proposal, origin])
-        logits = self._named(said.label_logits[own.sentence, origin], own, state, origin, words)
-        losses = F.cross_entropy(logits, labels, reduction="sum")
-        return Loss.from_sum(losses, len(labels))
+        own = output.label_logits[spans.sentence, origin]
+        logits = self._span_label_logits(own, spans, state, origin, words)
+        return Loss.from_sum(F.cross_entropy(logits, labels, reduction="sum"), len(labels))
+
+
+def _labels_of(
+    spans: FlatSpans, gold: GoldSpans, preferred: Int[Tensor, " item"]
+) -> Int[Tensor, " item"]:
+    """The gold label of each span, 0 for none; of several, that of the preferred entity."""
+    equal = (gold.spans[spans.sentence] == spans.spans[:, None]).all(dim=-1)
+    labels = F.pad((equal & gold.mask[spans.sentence]) * gold.labels[spans.sentence], (0, 1))
+    wanted = preferred[:, None] % labels.shape[1]  # -1 is the padded column
+    own = labels.gather(1, wanted).squeeze(1)
+    return torch.where(own > 0, own, labels.amax(dim=1))
+
+
+def _pyramid(settings: ProposerRegressorSettings, dim: int) -> FeaturePyramid:
+    pyramid = FeaturePyramid(
+        dim=dim,
+        kernels=settings.kernels,
+        block=lambda: RecurrentBlock(
+            dim=dim,
+            cell=settings.cell,
+            recurrent_dim=settings.recurrent_dim or 2 * dim,
+            dropout=settings.dropout,
+        ),
+        dropout=settings.dropout,
+        backward=settings.use_backward,
+        pool=settings.pool,
+        message=settings.message,
+    )
+    if settings.message_start == "convolution":
+        pyramid.start_as_convolutions()
+    return pyramid
 
 
 def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> RegressorLayer:
     update: nn.Module
     if settings.update == "gate":
-        update = GatedUpdate(dim, norm=settings.update_norm)
+        update = GatedUpdate(dim, norm=False)
     else:
         hidden = settings.ffn_dim if settings.update == "ffn" else 0
         update = FeedForwardUpdate(dim, hidden=hidden, dropout=settings.dropout)
+    style = AttentionStyle(
+        kind=settings.attention,
+        window=settings.window,
+        global_heads=settings.global_heads,
+        sentence_key=settings.sentence_key,
+        scale_heads=settings.scale_heads,
+        floor=settings.precision_floor,
+    )
     return RegressorLayer(
         attention=SpatialAttention(
-            dim=dim,
-            heads=settings.heads,
-            dropout=settings.dropout,
-            style=AttentionStyle(
-                kind=settings.attention,
-                window=settings.window,
-                global_heads=settings.global_heads,
-                sentence_key=settings.sentence_key,
-                scale_heads=settings.scale_heads,
-                floor=settings.precision_floor,
-            ),
+            dim=dim, heads=settings.heads, dropout=settings.dropout, style=style
         ),
         update=update,
         dim=dim,
@@ -270,12 +317,12 @@ def _layer(settings: ProposerRegressorSettings, dim: int, labels: int) -> Regres
 def _joint(
     label_logits: Float[Tensor, "span label"], span_log_probs: Float[Tensor, " span"]
 ) -> Float[Tensor, "span label"]:
-    """How probable "this label, on this span" is for each label, against "no entity"."""
+    """Softmax over log p("no entity") and log p(label) + log p(span) of each label."""
     labels = label_logits.log_softmax(dim=-1)
     return torch.cat([labels[:, :1], labels[:, 1:] + span_log_probs[:, None]], dim=1).softmax(dim=1)
 
 
-def _laid_out(items: Float[Tensor, "item dim"], mask: Bool[Tensor, "batch span"]) -> Tensor:
+def _to_rows(items: Float[Tensor, "item dim"], mask: Bool[Tensor, "batch span"]) -> Tensor:
     """A flat list as padded rows."""
     rows = items.new_zeros(*mask.shape, items.shape[1])
     return rows.masked_scatter(mask[..., None], items)

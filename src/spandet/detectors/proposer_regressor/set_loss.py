@@ -1,4 +1,4 @@
-"""A loss between two sets: what proposals say, and the entities that there are (eqs. 23-25)."""
+"""The loss between proposals and entities as sets (section 3.4.1)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spandet.detectors.proposer_regressor.entity_head import Said
+from spandet.detectors.proposer_regressor.head import HeadOutput
 from spandet.spans.assignment import Matching, Rest, assign_batch, nearest
 from spandet.tensors import GoldSpans, Loss
 
@@ -16,7 +16,7 @@ Reduction = Literal["proposals", "sentences", "sum"]
 
 @dataclass(frozen=True)
 class SetLoss:
-    """Gives every proposal an entity or none, and asks it to say just that."""
+    """Assigns an entity or none to each proposal, and computes the loss of this assignment."""
 
     matching: Matching
     rest: Rest
@@ -24,45 +24,47 @@ class SetLoss:
     none_weight: float
 
     @torch.no_grad()
-    def targets(self, said: Said, gold: GoldSpans, copies: int = 1) -> Int[Tensor, "batch span"]:
-        """Eq. 23 by algorithm 1: the entity of each proposal, -1 for none.
+    def targets(
+        self, output: HeadOutput, gold: GoldSpans, copies: int = 1
+    ) -> Int[Tensor, "batch span"]:
+        """β of eq. 23: the entity of each proposal, -1 for none.
 
         Args:
-            said: What the proposals say.
-            gold: The entities; one that is wider than the pointer reaches is nobody's.
-            copies: Proposals per entity; with more than one, each entity takes the nearest ones.
+            output: The head's output.
+            gold: The entities; those wider than `max_width` are assigned to no proposal.
+            copies: Proposals per entity; with more than one, each entity gets its cheapest ones.
         """
-        labels = said.label_logits.log_softmax(dim=-1)
+        labels = output.label_logits.log_softmax(dim=-1)
         totals = torch.zeros_like(labels[..., 0])
-        totals[said.mask] = said.scores.where(said.mask).log_totals()
-        count = said.mask.shape[1]
+        totals[output.mask] = output.span_scores.where(output.mask).log_totals()
+        count = output.mask.shape[1]
         spans = gold.spans[:, None].expand(-1, count, -1, -1)
         of_label = labels.gather(2, gold.labels[:, None].expand(-1, count, -1))
-        costs = totals[..., None] - said.scores.at(spans) - of_label  # eq. 24
-        reachable = _reachable(gold, said.scores.max_width)
+        costs = totals[..., None] - output.span_scores.at(spans) - of_label  # eq. 24, t ≠ ∅
+        none_costs = -labels[..., 0]  # eq. 24, t = ∅
+        reachable = _reachable(gold, output.span_scores.max_width)
         if copies > 1:
-            return nearest(costs, said.mask, reachable, copies)
-        none_costs = -labels[..., 0]
+            return nearest(costs, output.mask, reachable, copies)
         return assign_batch(
-            costs, none_costs, said.mask, reachable, matching=self.matching, rest=self.rest
+            costs, none_costs, output.mask, reachable, matching=self.matching, rest=self.rest
         )
 
     def losses(
-        self, said: Said, gold: GoldSpans, targets: Int[Tensor, "batch span"]
+        self, output: HeadOutput, gold: GoldSpans, targets: Int[Tensor, "batch span"]
     ) -> dict[str, Loss]:
-        """Eqs. 24-25 in log space: the label of each proposal, the span of each that has one."""
+        """Eq. 25 in two parts: -log p^c of each proposal, -log p^n of those with an entity."""
         matched = targets >= 0
         row, proposal = matched.nonzero(as_tuple=True)
         entity = targets[row, proposal]
         labels = torch.zeros_like(targets).index_put((row, proposal), gold.labels[row, entity])
-        own = said.label_logits.log_softmax(dim=-1).gather(2, labels[..., None]).squeeze(-1)
+        own = output.label_logits.log_softmax(dim=-1).gather(2, labels[..., None]).squeeze(-1)
         weights = torch.where(matched, 1.0, self.none_weight)
-        scores = said.scores.where(matched)
+        scores = output.span_scores.where(matched)
         missed = scores.log_totals() - scores.at(gold.spans[row, entity][:, None]).squeeze(1)
         pointed = torch.zeros_like(own).index_put((row, proposal), missed)
         return {
-            "label": self._reduced(-own * weights * said.mask, said.mask),
-            "span": self._reduced(pointed, said.mask),
+            "label": self._reduced(-own * weights * output.mask, output.mask),
+            "span": self._reduced(pointed, output.mask),
         }
 
     def _reduced(

@@ -1,4 +1,4 @@
-"""What can be chosen in proposer-regressor, and what its presets choose."""
+"""Settings of proposer-regressor, and its presets."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,97 +6,96 @@ from annotated_types import Ge, Gt, MultipleOf
 from pydantic import model_validator
 
 from spandet.config import Natural, Settings, Share, Weight
-from spandet.detectors.proposer_regressor.pyramid import Message, Pool
+from spandet.detectors.proposer_regressor.pyramid import Message, Pool, Query
 from spandet.detectors.proposer_regressor.set_loss import Reduction
-from spandet.layers.proposals import EMBEDDING_STD, Query, Update
 from spandet.layers.recurrent import Cell
-from spandet.layers.spatial_attention import FLOOR, Attention
+from spandet.layers.regressor import EMBEDDING_STD, FLOOR, Attention
 from spandet.spans.assignment import Matching, Rest
 
 Count = Annotated[int, Gt(0)]
 
 
 class ProposerRegressorSettings(Settings):
-    """What can be chosen. Defaults are the paper's or, where it errs or is silent, what works."""
+    """Options of proposer-regressor; docs/methods/proposer-regressor.md has the paper's values."""
 
     name: Literal["proposer-regressor"] = "proposer-regressor"
     kernels: tuple[Annotated[int, Gt(1)], ...] = (2, 2)
-    """Convolutions of the pyramid from the bottom up; () leaves only the words."""
+    """Kernel sizes of the pyramid's convolutions, from the lowest; (): one level, the words."""
     use_backward: bool = True
-    """Ablation: without it the pyramid is only read upwards."""
+    """Use the backward blocks of the pyramid; false: forward blocks only (ablation)."""
     cell: Cell = "gru"
-    """Recurrent nets of the pyramid."""
+    """Recurrent network of the pyramid."""
     recurrent_dim: Annotated[int, Ge(0), MultipleOf(2)] = 0
-    """Size of their output, both directions together; 0: twice the word vector (the paper)."""
+    """Output size of the recurrent networks, both directions; 0: twice the word vector."""
     pool: Pool = "mean"
-    """What of the words below joins a cell's features."""
+    """Pooling of the words of a cell that is added to its features."""
     message: Message = "finished"
-    """What a level tells the one below: its finished features, or what they are made from."""
+    """Features that a level passes down: the finished ones, or both directions before merging."""
     message_start: Literal["linear", "convolution"] = "linear"
-    """First weights of the transposed convolutions that carry it: those of a linear map, with a
-    bias of 0, or those of a stock transposed convolution."""
+    """Initial weights of the transposed convolutions: those of `nn.Linear` with a bias of 0, or
+    those of `nn.ConvTranspose1d`."""
     proposals: Literal["words", "cells"] = "words"
-    """One proposal per word, or one per cell of the pyramid: several per word."""
+    """One proposal per word, or one per cell of the pyramid."""
     query: Query = "mixed"
-    """The first query: word and covering cells mixed, or the lowest level's features."""
+    """First query: word plus weighted mean of its cells, or the lowest level's feature."""
     layers: Natural = 3
-    """Rounds of refinement."""
+    """Number of regressor layers."""
     eval_layers: Natural | None = None
-    """Rounds in prediction; None: all."""
+    """Regressor layers in prediction, at most `layers`; None: all of them."""
     heads: Count = 8
+    """Number of attention heads."""
     attention: Attention = "dot+spatial"
-    """"dot" is the ablation without spatial modulation; the last one is linear in the length."""
+    """Attention by dot product, by position, by both, or by position within `window`."""
     window: Count = 64
-    """Proposals that spatial_window looks at."""
+    """Number of proposals that `attention = "spatial_window"` attends to."""
     global_heads: Natural = 0
-    """Heads without spatial modulation."""
+    """Number of heads without a Gaussian."""
     sentence_key: bool = False
-    """One more key, the sentence as a whole, which no place hides."""
+    """Add a key for the whole sentence to the attention."""
     scale_heads: bool = False
-    """Weigh what heads saw by their say in the location."""
+    """Multiply the output of each head by its weight in the new boundaries."""
     precision_floor: Weight = FLOOR
-    """What is added to Θ, so that no Gaussian is flat in any direction; 0: nothing (the paper)."""
-    update: Update = "gate"
-    """How queries take in what they saw; the ablation of the gate is "ffn" or "residual"."""
-    update_norm: bool = False
-    """Normalise after the gate; for more than three layers."""
+    """Added to the diagonal of Θ, so that no Gaussian is flat in any direction; 0: not added."""
+    update: Literal["gate", "ffn", "residual"] = "gate"
+    """Update of the queries: GRU gate, feed-forward network, or residual connection only."""
     ffn_dim: Count = 2048
+    """Inner size of the feed-forward network of `update = "ffn"`."""
     use_category_embedding: bool = True
-    """Ablation: without it queries do not know what they are taken for."""
+    """Add an embedding of the current label probabilities to the queries; false: ablation."""
     category_std: Weight = EMBEDDING_STD
-    """Standard deviation of the categories' first embeddings; the authors' is 1."""
+    """Standard deviation of the initial label embeddings."""
     use_location_iteration: bool = True
-    """Ablation: without it proposals stay where the proposer put them."""
+    """Let each layer change the boundaries; false: ablation."""
     use_logits_iteration: bool = True
-    """Ablation: without it layers do not change labels; the head still does."""
+    """Let each layer change the label logits; false: only the head does (ablation)."""
     tied_pointer: bool = False
-    """The same maps for queries and for words."""
+    """Use the same linear maps for queries and for words in the head."""
     max_width: Natural = 32
-    """Widest span in words that can be pointed at; 0: any, which is cubic in the length."""
+    """Widest span in words that the head can predict; 0: any, in time cubic in the length."""
     classify_spans: bool = True
-    """Look at the words of the span that was found before naming it."""
+    """Classify each predicted span by its words, in addition to the proposal's label."""
     matching: Matching = "relative"
-    """Least cost of all proposals, or of the matched ones alone (the paper's algorithm)."""
+    """Costs that matching minimises: those of all proposals, or of the matched ones ("raw")."""
     rest: Rest = "greedy"
-    """Proposals that are left go to the cheapest of all entities and none, or to none."""
+    """Unmatched proposals: the cheapest of all entities and none, or always none."""
     reduction: Reduction = "proposals"
-    """Mean over all proposals; or, per sentence, the mean or the sum (the paper) of its own."""
+    """Average the loss over all proposals, or average or sum it up per sentence."""
     none_weight: Weight = 1.0
-    """What a proposal for nothing counts in the label loss."""
+    """Weight of proposals without an entity in the label loss."""
     none_prior: Weight = 5.0
-    """The logit of "no entity" before anything is learnt; 0: a fresh model names every word."""
+    """Initial logit of "no entity"."""
     layer_weight: Weight = 0.0
-    """What the loss after the proposer and after each layer but the last counts."""
+    """Weight of the losses after the proposer and after each layer but the last."""
     layer_copies: Count = 1
-    """Proposals that each entity takes in these losses; 1: as in the last."""
+    """Proposals per entity in these losses; 1: matching as in the last layer."""
     spans_per_proposal: Count = 3
-    """How many of its most probable spans a proposal may give in prediction; with `classify_spans`
-    the next best ones are learnt, too."""
+    """Number of most probable spans that each proposal predicts."""
     span_weight: Weight = 0.0
-    """What the probability of the span counts in a candidate's score; 0: labels alone decide."""
+    """Weight of the log probability of the span in the score; 0: the label alone decides."""
     min_odds: Share = 0.02
-    """A span goes on to decoding when its label is surer than this share of "no entity"."""
+    """A span is kept for decoding if a label's probability exceeds this share of "no entity"."""
     dropout: Share = 0.1
+    """Dropout in the pyramid, the regressor and the classifier of spans."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "ProposerRegressorSettings":
@@ -117,12 +116,12 @@ _AUTHORS: dict[str, Any] = {
     "min_odds": 1.0,
     "none_prior": 0.0,
 }
-"""Stock first weights and no opinion before the first lesson; one span per proposal, and no second
-look at it."""
+"""Values of both presets: initial weights of the released code, one span per proposal, which is not
+classified again, and the paper's rule of prediction."""
 _ENCODER = {"characters": {"cell": "gru", "pooling": "mean", "end_sign": False}}
-"""Eq. 2, where a recipe reads characters."""
+"""Character part as in section 3.1, for recipes that have one."""
 _DECODING = {"threshold": 0.0, "tune": False, "crossing": "keep", "one_label": False}
-"""Algorithm 2: a set of whatever is likelier than "no entity", with nothing to tune."""
+"""Keep every prediction that is more probable than "no entity"; nothing is tuned."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {

@@ -12,14 +12,13 @@ from torch import Tensor
 
 from spandet import generate
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
-from spandet.detectors.proposer_regressor.entity_head import Said
+from spandet.detectors.proposer_regressor.head import HeadOutput
 from spandet.detectors.proposer_regressor.settings import PRESETS, ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings, Recognizer
-from spandet.layers.proposals import RegressorLayer
-from spandet.layers.spatial_attention import GaussianHead
+from spandet.layers.regressor import GaussianHead, RegressorLayer
 from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import Item, gold_spans, word_features
 
@@ -76,7 +75,7 @@ ABLATIONS: list[dict[str, Any]] = [
     {"kernels": [2, 2, 2]},
     {"kernels": [2, 3]},
     {"layers": 0},
-    {"layers": 5, "update_norm": True},
+    {"layers": 5},
     {"heads": 1},
 ]
 BEYOND: list[dict[str, Any]] = [
@@ -167,8 +166,8 @@ def decoded(made: ProposerRegressor, given: WordFeatures, **options: Any) -> set
 def undecided(made: ProposerRegressor, given: WordFeatures) -> ProposerRegressor:
     """Make "no entity" so likely that half of the proposals are nothing."""
     with torch.no_grad():
-        said: Said = made.head(made._states(given, len(made.layers))[-1], given)
-        logits = said.label_logits[said.mask]
+        output: HeadOutput = made.head(made._states(given, len(made.layers))[-1], given)
+        logits = output.label_logits[output.mask]
         bias = made.head.label_change[2].bias
         assert isinstance(bias, Tensor)
         bias[0] += (logits[:, 1:].amax(dim=1) - logits[:, 0]).median() - 0.01
@@ -177,15 +176,15 @@ def undecided(made: ProposerRegressor, given: WordFeatures) -> ProposerRegressor
 
 def algorithm_two(made: ProposerRegressor, given: WordFeatures) -> set[Any]:
     """Every proposal, every span, every label; no shortcut."""
-    said: Said = made.head(made._states(given, len(made.layers))[-1], given)
+    output: HeadOutput = made.head(made._states(given, len(made.layers))[-1], given)
     result = set()
     for row, length in enumerate(given.lengths.tolist()):
         every = [(s, e) for s in range(length) for e in range(s + 1, length + 1)]
-        for proposal in range(int(said.mask[row].sum())):
-            chosen = torch.zeros_like(said.mask)
+        for proposal in range(int(output.mask[row].sum())):
+            chosen = torch.zeros_like(output.mask)
             chosen[row, proposal] = True
-            scores = said.scores.where(chosen).at(torch.tensor(every)[None])[0]
-            probs = said.label_logits[row, proposal].softmax(dim=0)
+            scores = output.span_scores.where(chosen).at(torch.tensor(every)[None])[0]
+            probs = output.label_logits[row, proposal].softmax(dim=0)
             surest, span = scores.softmax(dim=0).max(dim=0)
             label = int(probs[1:].argmax()) + 1
             if probs[label] * surest > probs[0]:
@@ -259,9 +258,9 @@ def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
     made = plain(min_odds=0.0, spans_per_proposal=2, span_weight=weight)
     given = words(5)
     got = made.detect(given, [])
-    said: Said = made.head(made._states(given, 3)[-1], given)
-    labels = said.label_logits[0].softmax(dim=-1).repeat_interleave(2, dim=0)
-    spans = said.scores.where(said.mask).best(2)[1].exp().flatten()
+    output: HeadOutput = made.head(made._states(given, 3)[-1], given)
+    labels = output.label_logits[0].softmax(dim=-1).repeat_interleave(2, dim=0)
+    spans = output.span_scores.where(output.mask).best(2)[1].exp().flatten()
     joint = torch.cat([labels[:, :1], labels[:, 1:] * spans[:, None] ** weight], dim=1)
     torch.testing.assert_close(got.label_probs[0], joint / joint.sum(dim=1, keepdim=True))
 

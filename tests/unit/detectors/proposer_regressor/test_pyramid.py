@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.detectors.proposer_regressor.cells import Level, cells_of
 from spandet.detectors.proposer_regressor.pyramid import (
     Downwards,
     FeaturePyramid,
     RecurrentBlock,
     Upwards,
 )
-from spandet.layers.cells import Level, cells_of
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import padded
 from support.sentence_toys import word_features

@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.detectors.proposer_regressor.entity_head import EntityHead, Said
+from spandet.detectors.proposer_regressor.head import EntityHead, HeadOutput, SpanScores
 from spandet.detectors.proposer_regressor.set_loss import SetLoss
-from spandet.detectors.proposer_regressor.span_pointer import SpanScores
-from spandet.layers.proposals import Proposals
+from spandet.layers.regressor import Proposals
 from support.sentence_toys import Item, gold_spans, word_features
 
 DIM, LABELS = 6, 4
@@ -21,10 +20,10 @@ def set_loss(**options: Any) -> SetLoss:
     return SetLoss(**{**plain, **options})
 
 
-def said(logits: Tensor, scores: Tensor, length: int, max_width: int | None = None) -> Said:
+def output(logits: Tensor, scores: Tensor, length: int, max_width: int | None = None) -> HeadOutput:
     """Proposals that score a span by its first word only."""
     count = len(logits)
-    return Said(
+    return HeadOutput(
         logits[None],
         SpanScores(
             scores[None],
@@ -38,12 +37,12 @@ def said(logits: Tensor, scores: Tensor, length: int, max_width: int | None = No
     )
 
 
-def by_hand() -> Said:
+def by_hand() -> HeadOutput:
     """Two words, so three spans: (0, 1), (0, 2) and (1, 2), scored 0, 0 and log 2."""
     logits = torch.tensor([[0.5, 0.25, 0.25], [0.8, 0.1, 0.1]]).log()
     scores = torch.tensor([[0.0, 2.0], [0.0, 2.0]])
     scores[:, 1] = scores[:, 1].log()
-    return said(logits, scores, 2)
+    return output(logits, scores, 2)
 
 
 def test_the_sum_of_label_and_span_by_hand() -> None:
@@ -81,7 +80,7 @@ def test_a_hopeless_proposal_still_has_a_gradient() -> None:
     logits = torch.tensor([[300.0, 0.0, 0.0]], requires_grad=True)
     scores = torch.tensor([[-300.0, 300.0]], requires_grad=True)
     gold = gold_spans([(0, 1, 1)])
-    hopeless = said(logits, scores, 2)
+    hopeless = output(logits, scores, 2)
     assert logits.softmax(dim=-1)[0, 1] == 0
     loss = set_loss()
     parts = loss.losses(hopeless, gold, loss.targets(hopeless, gold))
@@ -94,7 +93,7 @@ def test_a_hopeless_proposal_still_has_a_gradient() -> None:
 
 @pytest.mark.parametrize("copies", [1, 2])
 def test_an_entity_wider_than_the_pointer_reaches_is_nobodys(copies: int) -> None:
-    narrow = replace(by_hand(), scores=replace(by_hand().scores, max_width=1))
+    narrow = replace(by_hand(), span_scores=replace(by_hand().span_scores, max_width=1))
     gold = gold_spans([(0, 2, 1), (1, 2, 2)])
     loss = set_loss(rest="greedy")
     targets = loss.targets(narrow, gold, copies)
@@ -103,14 +102,14 @@ def test_an_entity_wider_than_the_pointer_reaches_is_nobodys(copies: int) -> Non
     assert torch.isfinite(loss.losses(narrow, gold, targets)["span"].total)
 
 
-def toy_batch(*lengths: int) -> Said:
+def toy_batch(*lengths: int) -> HeadOutput:
     torch.manual_seed(3)
     head = EntityHead(dim=DIM, labels=LABELS, tied=False, max_width=3)
     words = word_features(*lengths, dim=DIM)
     places = torch.arange(words.mask.shape[1])[:, None] + torch.tensor([0.0, 1.0])
     logits = words.features[..., :LABELS]
     state = Proposals(words.features, places.expand(len(lengths), -1, -1), logits, words.mask)
-    result: Said = head(state, words)
+    result: HeadOutput = head(state, words)
     return result
 
 

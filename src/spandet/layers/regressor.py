@@ -1,4 +1,8 @@
-"""Spatial attention between proposals, weighted by Gaussians over positions (section 3.3)."""
+"""The regressor of Proposer and Regressor (section 3.3): attention that refines proposals.
+
+The layers are shared: span-jury refines its nominees with them, and the head of proposer-regressor
+has the same Gaussians.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,12 +12,31 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spandet.layers.dropout import Dropout
-from spandet.layers.mlp import mlp
 from spandet.tensors import at_least_float32
 
 Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
 FLOOR = 1e-4
+EMBEDDING_STD = 0.02
 _OUTPUTS = 6
+
+
+def mlp(inputs: int, outputs: int) -> nn.Sequential:
+    """The paper's "MLP": Linear → GELU → Linear, half as wide in the middle."""
+    middle = max(inputs // 2, 1)
+    return nn.Sequential(nn.Linear(inputs, middle), nn.GELU(), nn.Linear(middle, outputs))
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Proposals of each sentence."""
+
+    queries: Float[Tensor, "batch span dim"]
+    """q: the vector of each proposal."""
+    soft_spans: Float[Tensor, "batch span 2"]
+    """n: its start and its end, as real numbers of words."""
+    label_logits: Float[Tensor, "batch span label"]
+    """c, the paper's "category logarithms"; label 0 is the paper's None."""
+    mask: Bool[Tensor, "batch span"]
 
 
 @dataclass(frozen=True)
@@ -22,10 +45,10 @@ class Gaussian:
 
     centre: Float[Tensor, "*shape 2"]
     precision: Float[Tensor, "*shape 3"]
-    """Θ = θθᵀ + ε (eq. 13), symmetric and positive: start·start, start·end, end·end."""
+    """The entries start·start, start·end and end·end of the symmetric matrix Θ."""
 
     def log_weight(self, places: Float[Tensor, "*other 2"]) -> Float[Tensor, "*both"]:
-        """Eq. 12, with the minus sign missing in print: -(x - μ)ᵀ Θ (x - μ), 0 at the centre."""
+        """Eq. 12: log G(x) = -(x - μ)ᵀ Θ (x - μ); the minus sign is missing in the paper."""
         starts, ends = (places - self.centre).unbind(dim=-1)
         of_start, of_both, of_end = (-self.precision).unbind(dim=-1)
         pull = torch.addcmul(of_start * starts, 2 * of_both, ends)
@@ -33,7 +56,7 @@ class Gaussian:
 
 
 class GaussianHead(nn.Module):
-    """Predict a Gaussian from a vector, relative to a given position (eq. 13)."""
+    """Predict a Gaussian from a vector, relative to a given position."""
 
     def __init__(self, dim: int, *, floor: float = FLOOR) -> None:
         super().__init__()
@@ -43,17 +66,17 @@ class GaussianHead(nn.Module):
     def forward(
         self, vectors: Float[Tensor, "*shape dim"], places: Float[Tensor, "*#shape 2"]
     ) -> Gaussian:
-        """The Gaussian of each vector; its centre is an offset from `places`."""
+        """Eq. 13: μ = n + Δn and Θ = θθᵀ + ε, with n = `places` and Δn, θ from the vectors."""
         # Positions are counted in words, which half precision cannot represent.
         outputs = at_least_float32(self.net(vectors))
         a, b, c, d = outputs[..., 2:].unbind(dim=-1)
         precision = [a * a + b * b + self.floor, a * c + b * d, c * c + d * d + self.floor]
-        return Gaussian(places + outputs[..., :2], torch.stack(precision, dim=-1))  # eq. 13
+        return Gaussian(places + outputs[..., :2], torch.stack(precision, dim=-1))
 
 
 @dataclass(frozen=True)
 class Attended:
-    """The output of attention for each proposal, and its new boundaries."""
+    """The output q' of attention for each proposal, and its new boundaries n."""
 
     values: Float[Tensor, "batch span dim"]
     soft_spans: Float[Tensor, "batch span 2"]
@@ -73,11 +96,14 @@ class AttentionStyle:
     scale_heads: bool
     """Multiply the output of each head by its weight in the new boundaries."""
     floor: float = FLOOR
-    """ε of eq. 13: a minimum precision, so that no Gaussian is flat in any direction."""
+    """ε, a minimum precision, so that no Gaussian is flat in any direction; 0 in the paper."""
 
 
 class SpatialAttention(nn.Module):
-    """Attention in which each head has a Gaussian; their weighted mean is the new boundaries."""
+    """Spatially modulated attention: each head of each proposal has a Gaussian over positions.
+
+    The new boundaries of a proposal are the weighted mean of the centres of its Gaussians.
+    """
 
     def __init__(self, *, dim: int, heads: int, dropout: float, style: AttentionStyle) -> None:
         super().__init__()
@@ -98,11 +124,9 @@ class SpatialAttention(nn.Module):
         soft_spans: Float[Tensor, "batch span 2"],
         mask: Bool[Tensor, "batch span"],
     ) -> Attended:
-        """Eqs. 12-17: attend to the other proposals and regress the boundaries."""
-        # The projections of eq. 14.
-        head_queries, keys, values = self._split(
-            self.project(queries), 3
-        )  # batch head span head_dim
+        """Attend to the other proposals and regress the boundaries."""
+        # The three linear maps of eq. 14, each batch head span head_dim.
+        head_queries, keys, values = self._split(self.project(queries), 3)
         gaussian: Gaussian = self.locator(head_queries, soft_spans[:, None])
         if self.style.kind == "spatial_window":
             attended = self._from_window(gaussian, values, soft_spans, mask)
@@ -110,13 +134,13 @@ class SpatialAttention(nn.Module):
             attended = self._from_all(
                 gaussian, head_queries, keys, values, queries, soft_spans, mask
             )
-        # Eq. 15: a softmax over heads, for start and for end; in half precision the weights would
-        # not sum to 1 and positions would shrink.
+        # Eq. 15: a softmax over heads, for start and for end. In half precision the weights would
+        # not sum to 1, and positions would shrink.
         weights = at_least_float32(self.votes(attended)).softmax(dim=1)
-        regressed = (weights * gaussian.centre).sum(dim=1)  # eq. 16
+        regressed = (weights * gaussian.centre).sum(dim=1)  # eq. 16: n
         if self.style.scale_heads:
             attended = attended * weights.mean(dim=-1, keepdim=True).to(attended.dtype)
-        merged = self.out(attended.transpose(1, 2).flatten(2))  # eq. 17
+        merged = self.out(attended.transpose(1, 2).flatten(2))  # eq. 17: q'
         return Attended(self.dropout(merged), regressed)
 
     def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
@@ -134,7 +158,7 @@ class SpatialAttention(nn.Module):
         soft_spans: Tensor,
         mask: Tensor,
     ) -> Float[Tensor, "batch head span head_dim"]:
-        """Eq. 14: softmax over all proposals of the sentence."""
+        """Eq. 14: o, with a softmax over all proposals of the sentence."""
         count = mask.shape[1]
         if self.style.kind == "dot":
             scores = head_queries.new_zeros(*head_queries.shape[:3], count)
@@ -188,3 +212,89 @@ class SpatialAttention(nn.Module):
         scores = scores.masked_fill(~mask[batch, index], torch.finfo(scores.dtype).min)
         weights = self.dropout(scores.softmax(dim=-1)).to(values.dtype)
         return torch.einsum("bhsw,bhswd->bhsd", weights, values[batch, head, index])
+
+
+class GatedUpdate(nn.Module):
+    """The gated update of queries: a GRU cell."""
+
+    def __init__(self, dim: int, *, norm: bool) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(dim, dim)
+        self.norm = nn.LayerNorm(dim) if norm else None
+
+    def forward(self, old: Tensor, seen: Tensor) -> Tensor:
+        """Eqs. 18-19: Gate(h', q'); its input is q', its hidden state is h'."""
+        new: Tensor = self.cell(seen.flatten(0, 1), old.flatten(0, 1)).view_as(old)
+        return new if self.norm is None else self.norm(new)
+
+
+class FeedForwardUpdate(nn.Module):
+    """The update of a transformer layer, without the gate.
+
+    Residual connection and norm; with `hidden`, a feed-forward network of this size after them.
+    """
+
+    def __init__(self, dim: int, *, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.first = nn.LayerNorm(dim)
+        self.net = (
+            nn.Sequential(
+                nn.Linear(dim, hidden),
+                nn.GELU(),
+                Dropout(dropout),
+                nn.Linear(hidden, dim),
+                Dropout(dropout),
+            )
+            if hidden
+            else None
+        )
+        self.second = nn.LayerNorm(dim) if hidden else None
+
+    def forward(self, old: Tensor, seen: Tensor) -> Tensor:
+        """The new query."""
+        new: Tensor = self.first(old + seen)
+        if self.net is None or self.second is None:
+            return new
+        finished: Tensor = self.second(new + self.net(new))
+        return finished
+
+
+class RegressorLayer(nn.Module):
+    """Attention between proposals that updates their boundaries, queries and label logits.
+
+    With `category_std`, an embedding of the current labels is added to the queries; it is
+    initialised with this standard deviation.
+    """
+
+    def __init__(
+        self,
+        *,
+        attention: SpatialAttention,
+        update: nn.Module,
+        dim: int,
+        labels: int,
+        category_std: float | None,
+        regress: bool,
+        relabel: bool,
+    ) -> None:
+        super().__init__()
+        self.attention, self.update = attention, update
+        self.categories = None if category_std is None else nn.Parameter(torch.empty(labels, dim))
+        self.label_change = mlp(dim, labels) if relabel else None
+        self.regress = regress
+        if self.categories is not None and category_std is not None:
+            nn.init.normal_(self.categories, std=category_std)
+
+    def forward(self, proposals: Proposals) -> Proposals:
+        """The proposals after one layer."""
+        queries, soft_spans = proposals.queries, proposals.soft_spans
+        logits, mask = proposals.label_logits, proposals.mask
+        if self.categories is not None:  # eq. 11: h'
+            queries = queries + logits.softmax(dim=-1) @ self.categories
+        attended: Attended = self.attention(queries, soft_spans, mask)
+        queries = self.update(queries, attended.values)
+        if self.label_change is not None:  # eq. 20: c
+            logits = logits + self.label_change(queries)
+        if self.regress:
+            soft_spans = attended.soft_spans
+        return Proposals(queries, soft_spans, logits, mask)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spandet.detectors.proposer_regressor import span_pointer
-from spandet.detectors.proposer_regressor.span_pointer import SpanPointer, SpanScores
+from spandet.detectors.proposer_regressor import head
+from spandet.detectors.proposer_regressor.head import SpanPointer, SpanScores
 from support.sentence_toys import word_features
 
 DIM = 6
@@ -117,7 +117,7 @@ def test_totals_and_best_spans_equal_a_list_of_all_spans(
 def test_the_size_of_chunks_changes_nothing(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = flat_scores([7, 3, 5], 4, seed=1)
     totals, (spans, log_probs) = scores.log_totals(), scores.best(3)
-    monkeypatch.setattr(span_pointer, "_CHUNK_CELLS", cells)
+    monkeypatch.setattr(head, "_CHUNK_CELLS", cells)
     assert len(list(scores._bands())) > 1
     torch.testing.assert_close(scores.log_totals(), totals)
     assert torch.equal(scores.best(3)[0], spans)

@@ -1,4 +1,4 @@
-"""The cells of a pyramid over sentences: windows of words, one flat list per level."""
+"""Index tables of the pyramid's cells: windows of words, one flat list per level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Cells:
 
 
 def cell_widths(kernels: Sequence[int]) -> tuple[int, ...]:
-    """Width in words of the cells of each level (eq. 5): 1, and kernel - 1 more per convolution."""
+    """Eq. 5: v_l, the number of words in a cell of each level; each kernel adds kernel - 1."""
     return tuple(1 + int(more) for more in np.cumsum([0, *[kernel - 1 for kernel in kernels]]))
 
 

@@ -1,4 +1,4 @@
-"""A distribution over all spans of a sentence for each of many proposals (eq. 22)."""
+"""The prediction head (section 3.4): for each proposal label logits, and a score for every span."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,17 +8,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spandet.layers.spatial_attention import FLOOR, Gaussian, GaussianHead
+from spandet.layers.regressor import FLOOR, Gaussian, GaussianHead, Proposals, mlp
+from spandet.tensors import WordFeatures, at_least_float32
 
 _CHUNK_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
 class SpanScores:
-    """How well every span suits every proposal, in a form that is quadratic at most.
+    """The logits r(s, e) of all spans for each proposal, without a table of all spans.
 
-    The score of a span is starts[start] + ends[end - 1] + cross · (start - μ₀) · (end - μ₁): the
-    Gaussian's quadratic form, expanded, leaves only one term that both boundaries share.
+    r(s, e) = starts[s] + ends[e - 1] + cross · (s - μ₀) · (e - μ₁), with an exclusive end e. Of the
+    Gaussian's quadratic form, only one term depends on both boundaries.
     """
 
     starts: Float[Tensor, "*proposals word"]
@@ -26,12 +27,12 @@ class SpanScores:
     cross: Float[Tensor, "*proposals"]
     centre: Float[Tensor, "*proposals 2"]
     lengths: Int[Tensor, "*proposals"]
-    """Words of each proposal's sentence."""
+    """Number of words in the sentence of each proposal."""
     max_width: int | None
-    """Widest span that there is; None: all."""
+    """Number of words of the widest span; None: no limit."""
 
     def where(self, chosen: Bool[Tensor, "*proposals"]) -> "SpanScores":
-        """The chosen proposals in one flat list."""
+        """The scores of the chosen proposals, in one flat list."""
         return replace(
             self,
             starts=self.starts[chosen],
@@ -42,20 +43,20 @@ class SpanScores:
         )
 
     def at(self, spans: Int[Tensor, "*proposals span 2"]) -> Float[Tensor, "*proposals span"]:
-        """The scores of some spans for each proposal."""
+        """The logits of the given spans of each proposal."""
         first, end = spans.unbind(dim=-1)
         near = spans - self.centre[..., None, :]
         shared = self.cross[..., None] * near[..., 0] * near[..., 1]
         return self.starts.gather(-1, first) + self.ends.gather(-1, end - 1) + shared
 
     def log_totals(self) -> Float[Tensor, " proposal"]:
-        """The logarithm of the sum over all spans, for a flat list of proposals."""
+        """The logarithm of the softmax denominator in eq. 22, for a flat list of proposals."""
         return torch.cat([part.flatten(1).logsumexp(dim=1) for part in self._bands()])
 
     def best(
         self, count: int
     ) -> tuple[Int[Tensor, "proposal best 2"], Float[Tensor, "proposal best"]]:
-        """The most probable spans for each of a flat list of proposals, with log probabilities."""
+        """The most probable spans of each of a flat list of proposals, with log p^n."""
         spans, scores, totals = [], [], []
         for band in self._bands():
             flat = band.flatten(1)
@@ -67,10 +68,13 @@ class SpanScores:
         return torch.cat(spans), torch.cat(scores) - torch.cat(totals)[:, None]
 
     def _bands(self) -> Iterator[Float[Tensor, "proposal word width"]]:
-        """The scores of all spans, some proposals at a time; -inf where there is no such span."""
+        """The logits of all spans by first word and width, for some proposals at a time.
+
+        Spans that exceed their sentence have the logit -inf.
+        """
         words = self.starts.shape[1]
         if not words:
-            yield self.starts.new_zeros(len(self.starts), 1, 1)  # of nobody
+            yield self.starts.new_zeros(len(self.starts), 1, 1)  # there are no proposals, either
             return
         width = min(self.max_width or words, words)
         size = max(_CHUNK_CELLS // (words * width), 1)
@@ -88,7 +92,7 @@ class SpanScores:
 
 
 class SpanPointer(nn.Module):
-    """Scores spans by how well their boundary words answer a query, and by a prior place."""
+    """The joint pointer network: scores of all spans by their boundary words and a Gaussian."""
 
     def __init__(
         self, *, dim: int, tied: bool, max_width: int | None, floor: float = FLOOR
@@ -106,7 +110,7 @@ class SpanPointer(nn.Module):
         words: Float[Tensor, "batch word dim"],
         lengths: Int[Tensor, " batch"],
     ) -> SpanScores:
-        """Eq. 22, before the softmax, with its quadratic form expanded."""
+        """Eq. 22: r(s, e) = log G(s, e) + g(s, e) / √d, with the quadratic form expanded."""
         ask_start, ask_end = self.ask(queries).chunk(2, dim=-1)
         answers = (self.ask if self.answer is None else self.answer)(words)
         answer_start, answer_end = (answers / words.shape[-1] ** 0.5).chunk(2, dim=-1)
@@ -123,3 +127,30 @@ class SpanPointer(nn.Module):
             lengths=lengths[:, None].expand(queries.shape[:2]),
             max_width=self.max_width,
         )
+
+
+@dataclass(frozen=True)
+class HeadOutput:
+    """The head's output for each proposal; softmax of the two gives p^c and p^n."""
+
+    label_logits: Float[Tensor, "batch span label"]
+    span_scores: SpanScores
+    mask: Bool[Tensor, "batch span"]
+
+
+class EntityHead(nn.Module):
+    """Label logits of each proposal, and scores of all spans of the encoder's words."""
+
+    def __init__(
+        self, *, dim: int, labels: int, tied: bool, max_width: int | None, floor: float = FLOOR
+    ) -> None:
+        super().__init__()
+        self.label_change = mlp(dim, labels)
+        self.pointer = SpanPointer(dim=dim, tied=tied, max_width=max_width, floor=floor)
+
+    def forward(self, state: Proposals, words: WordFeatures) -> HeadOutput:
+        """The output for the proposals of the last layer."""
+        queries = state.queries
+        logits = at_least_float32(state.label_logits + self.label_change(queries))  # eq. 21: c + Δc
+        scores: SpanScores = self.pointer(queries, state.soft_spans, words.features, words.lengths)
+        return HeadOutput(logits, scores, state.mask)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spandet.layers.cells import cell_widths, cells_of
+from spandet.detectors.proposer_regressor.cells import cell_widths, cells_of
 
 Cell = tuple[int, int, int]
 """level, sentence, first word"""
