@@ -1,14 +1,14 @@
 """End-to-End Entity Detection with Proposer and Regressor (Wen et al., 2023), equation by equation.
 
-To be read beside the paper: one sentence, plain loops, float64, nothing clever. The fast code in
-`spandet` is held to it by `test_proposer_regressor.py`.
+To be read beside the paper: one sentence, plain loops, float64. `test_proposer_regressor.py`
+compares the fast code in `spandet` with it.
 
 Words are counted from 0, and a span (s, e) has both its ends inside, as in the paper. Levels of the
 pyramid are counted from 0 as well (the paper's query "h of level 1" is the lowest). Category 0 is
 None. An "MLP" is a map, GELU, and another map.
 
-What is printed wrongly in the paper is corrected, and said where it is: eqs. 6, 12, 14 and 18, and
-algorithm 2. What the paper leaves open: the highest level has no level above it, and hears itself.
+Misprints of the paper are corrected, with a remark: eqs. 6, 12, 14 and 18, and algorithm 2. What
+the paper leaves open: the highest level has no level above it, and gets its own features.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from papers.proposer_regressor_parts import (
     BackwardWeights,
     BiGru,
     Convolution,
+    Distributions,
     ForwardWeights,
     GateWeights,
     HeadWeights,
@@ -32,7 +33,6 @@ from papers.proposer_regressor_parts import (
     Model,
     Proposal,
     RegressorWeights,
-    Said,
     gate,
     gelu,
     softmax,
@@ -52,7 +52,7 @@ def token_embedding(h_char: Array, h_bert: Array, h_word: Array, h_pos: Array) -
 
 
 def character_embedding(gru: BiGru, characters: Sequence[Array]) -> Array:
-    """Eq. 2: the mean of what a BiGRU says at each of the token's D characters."""
+    """Eq. 2: the mean of a BiGRU's states at the token's D characters."""
     return np.asarray(np.mean(gru(characters), axis=0))
 
 
@@ -92,10 +92,10 @@ def backward_block(
     weights: BackwardWeights, pooled: Sequence[Array], own: Sequence[Array], above: Sequence[Array]
 ) -> list[Array]:
     """Eq. 7, first two lines: LayerNorm(Pool(H) + W (H^f ⊕ BiGRU(LayerNorm(H^b))) + b)."""
-    heard = weights.gru([weights.norm(h) for h in above])
+    received = weights.gru([weights.norm(h) for h in above])
     return [
         weights.finish(pool + weights.out(np.concatenate([h_f, h_b])))
-        for pool, h_f, h_b in zip(pooled, own, heard, strict=True)
+        for pool, h_f, h_b in zip(pooled, own, received, strict=True)
     ]
 
 
@@ -183,15 +183,15 @@ def category_embedded(weights: RegressorWeights, proposal: Proposal) -> Array:
 
 
 def log_g(mu: Array, precision: Array, x: Array) -> float:
-    """Eq. 12: log G(x) = -(x - μ)ᵀ Θ (x - μ); printed without the minus that makes it a bump."""
+    """Eq. 12: log G(x) = -(x - μ)ᵀ Θ (x - μ); printed without the minus sign."""
     return float(-(x - mu) @ precision @ (x - mu))
 
 
 def spatial_map(locator: Mlp, h: Array, n: Array) -> tuple[Array, Array]:
     """Eq. 13: Δn and θ from the query; μ = n + Δn, Θ = θ θᵀ."""
-    said = locator(h)
-    theta = said[2:].reshape(2, 2)
-    return n + said[:2], theta @ theta.T
+    output = locator(h)
+    theta = output[2:].reshape(2, 2)
+    return n + output[:2], theta @ theta.T
 
 
 def attend(
@@ -243,8 +243,8 @@ def regress(
         outputs, centres = [], []
         for m, query in enumerate(weights.query):
             mu, precision = spatial_map(weights.locator, query(hs[i]), own.n)
-            bump = [log_g(mu, precision, p.n) if model.spatial else 0.0 for p in proposals]
-            outputs.append(attend(weights, m, hs, i, bump))
+            spatial = [log_g(mu, precision, p.n) if model.spatial else 0.0 for p in proposals]
+            outputs.append(attend(weights, m, hs, i, spatial))
             centres.append(mu)
         alpha = head_weights(weights.head_scores, outputs)
         n = new_location(alpha, centres) if model.move else own.n
@@ -283,11 +283,11 @@ def states(model: Model, words: Sequence[Array]) -> list[list[Proposal]]:
     return found
 
 
-def say(model: Model, words: Sequence[Array]) -> list[Said]:
+def outputs(model: Model, words: Sequence[Array]) -> list[Distributions]:
     """The whole model: (p^c, p^n) of each proposal."""
     head = model.head
     return [
-        Said(category_distribution(head, last), span_distribution(head, last, words))
+        Distributions(category_distribution(head, last), span_distribution(head, last, words))
         for last in states(model, words)[-1]
     ]
 
@@ -295,12 +295,12 @@ def say(model: Model, words: Sequence[Array]) -> list[Said]:
 # 3.4.1 Training
 
 
-def matching_cost(said: Said, target: Entity | None) -> float:
-    """Eq. 24: what it costs a proposal to answer for an entity, or for None."""
+def matching_cost(output: Distributions, target: Entity | None) -> float:
+    """Eq. 24: the cost of assigning an entity, or None, to a proposal."""
     if target is None:
-        return -log(said.p_c[NONE])
+        return -log(output.p_c[NONE])
     s, e, t = target
-    return -log(said.p_c[t]) - log(said.p_n[s, e])
+    return -log(output.p_c[t]) - log(output.p_n[s, e])
 
 
 def hungarian(costs: Array) -> dict[int, int]:
@@ -313,15 +313,15 @@ def hungarian(costs: Array) -> dict[int, int]:
     return min(ways, key=lambda pairs: sum(costs[i, j] for i, j in pairs.items()))
 
 
-def assignment(said: Sequence[Said], entities: Sequence[Entity]) -> list[Entity | None]:
+def assignment(every: Sequence[Distributions], entities: Sequence[Entity]) -> list[Entity | None]:
     """Algorithm 1, for eq. 23: the target of each proposal.
 
     A proposal that the Hungarian algorithm leaves takes the cheapest of all entities and None.
     """
-    costs = [[matching_cost(own, entity) for entity in entities] for own in said]
-    pairs = hungarian(np.array(costs).reshape(len(said), len(entities)))
+    costs = [[matching_cost(own, entity) for entity in entities] for own in every]
+    pairs = hungarian(np.array(costs).reshape(len(every), len(entities)))
     targets: list[Entity | None] = []
-    for i, own in enumerate(said):
+    for i, own in enumerate(every):
         if i in pairs:
             targets.append(entities[pairs[i]])
         else:
@@ -329,18 +329,18 @@ def assignment(said: Sequence[Said], entities: Sequence[Entity]) -> list[Entity 
     return targets
 
 
-def loss(said: Sequence[Said], targets: Sequence[Entity | None]) -> float:
-    """Eq. 25: the sum of what all proposals cost."""
-    return sum(matching_cost(own, target) for own, target in zip(said, targets, strict=True))
+def loss(every: Sequence[Distributions], targets: Sequence[Entity | None]) -> float:
+    """Eq. 25: the sum of the costs of all proposals."""
+    return sum(matching_cost(own, target) for own, target in zip(every, targets, strict=True))
 
 
 # 3.4.2 Predict
 
 
-def prediction(said: Sequence[Said]) -> set[Entity]:
+def prediction(every: Sequence[Distributions]) -> set[Entity]:
     """Algorithm 2; its p^t(s, e) is p^n(s, e)."""
     found = set()
-    for own in said:
+    for own in every:
         t = int(np.argmax(own.p_c))
         s, e = max(own.p_n, key=lambda span: own.p_n[span])
         if t != NONE and own.p_c[t] * own.p_n[s, e] >= own.p_c[NONE]:
@@ -352,6 +352,6 @@ def _orders(count: int, chosen: int) -> list[tuple[int, ...]]:
     return list(permutations(range(count), chosen))
 
 
-def _cheapest(said: Said, entities: Sequence[Entity]) -> Entity | None:
+def _cheapest(output: Distributions, entities: Sequence[Entity]) -> Entity | None:
     targets: list[Entity | None] = [None, *entities]
-    return min(targets, key=lambda target: matching_cost(said, target))
+    return min(targets, key=lambda target: matching_cost(output, target))

@@ -156,8 +156,8 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a proposal says in the end: p^c of every category, p^n of every span."""
+class Distributions:
+    """The head's output for a proposal: p^c of every category, p^n of every span."""
 
     p_c: Array
     p_n: dict[tuple[int, int], float]

@@ -1,4 +1,4 @@
-"""The fast proposer-regressor, with preset `paper`, is the paper's: see the transcription."""
+"""The detector with preset `paper` equals the transcription of the paper."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def detector(seed: int = 0, **options: Any) -> ProposerRegressor:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(std=0.5)
-        cast("Tensor", made.head.label_change[2].bias)[0] += 0.6  # something is nothing
+        cast("Tensor", made.head.label_change[2].bias)[0] += 0.6  # some are no entities
     return made
 
 
@@ -118,7 +118,7 @@ def output_of(made: ProposerRegressor, given_: WordFeatures) -> HeadOutput:
 
 
 def span_probs(scores: SpanScores, length: int) -> Tensor:
-    """Of all spans of a sentence, for a flat list of its proposals, in the paper's order."""
+    """Probabilities of all spans of a sentence, in the paper's order, for each proposal."""
     every = [(s, e + 1) for s in range(length) for e in range(s, length)]
     spans = torch.tensor(every).expand(length, -1, -1)
     return (scores.at(spans) - scores.log_totals()[:, None]).exp()
@@ -132,7 +132,7 @@ def test_distributions_targets_and_loss_are_the_papers(options: dict[str, Any]) 
     targets = made.loss.targets(output, gold)
     total = 0.0
     for row, sentence in enumerate(sentences(given_)):
-        wanted = paper.say(model_of(made), sentence)
+        wanted = paper.outputs(model_of(made), sentence)
         here = torch.zeros_like(output.mask)
         here[row, : len(sentence)] = True
         close(output.label_logits[here].softmax(dim=-1), [own.p_c for own in wanted])
@@ -153,10 +153,10 @@ def test_distributions_targets_and_loss_are_the_papers(options: dict[str, Any]) 
 SPANS = [(0, 0), (0, 1), (1, 1)]
 
 
-def random_said(chance: np.random.Generator) -> parts.Said:
+def random_output(chance: np.random.Generator) -> parts.Distributions:
     """Some labels and spans are much likelier than others."""
     p_n = chance.dirichlet([0.2] * len(SPANS)) + 1e-6
-    return parts.Said(
+    return parts.Distributions(
         chance.dirichlet([0.5] * LABELS) + 1e-6, dict(zip(SPANS, p_n.tolist(), strict=True))
     )
 
@@ -167,12 +167,12 @@ def test_matching_is_algorithm_1() -> None:
     others: dict[tuple[Matching, Rest], int] = {("relative", "greedy"): 0, ("raw", "none"): 0}
     for _ in range(80):
         count, number = int(chance.integers(1, 5)), int(chance.integers(0, 4))
-        said = [random_said(chance) for _ in range(count)]
+        every = [random_output(chance) for _ in range(count)]
         items = [(*span, int(chance.integers(1, LABELS))) for span in SPANS[:number]]
-        costs = [[paper.matching_cost(own, item) for item in items] for own in said]
+        costs = [[paper.matching_cost(own, item) for item in items] for own in every]
         table = np.array(costs).reshape(count, number)
-        nothing = np.array([paper.matching_cost(own, None) for own in said])
-        wanted = [-1 if own is None else items.index(own) for own in paper.assignment(said, items)]
+        nothing = np.array([paper.matching_cost(own, None) for own in every])
+        wanted = [-1 if own is None else items.index(own) for own in paper.assignment(every, items)]
         assert assign(table, nothing, matching="raw", rest="greedy").tolist() == wanted
         for matching, rest in others:
             found = assign(table, nothing, matching=matching, rest=rest).tolist()
@@ -183,12 +183,12 @@ def test_matching_is_algorithm_1() -> None:
 
 
 def loss_of(made: ProposerRegressor, sentence: list[Array]) -> float:
-    said = paper.say(model_of(made), sentence)
-    return paper.loss(said, paper.assignment(said, entities_of(sentence)))
+    every = paper.outputs(model_of(made), sentence)
+    return paper.loss(every, paper.assignment(every, entities_of(sentence)))
 
 
 def slope(made: ProposerRegressor, sentence: Tensor, place: Tensor, index: int) -> float:
-    """How the paper's loss changes with one number, by a small step to either side."""
+    """The derivative of the paper's loss by one number, from finite differences."""
     step, values = 1e-6, place.detach().view(-1)
     before, found = values[index].item(), []
     for value in (before + step, before - step):
@@ -217,7 +217,7 @@ def test_gradients_are_the_papers(length: int) -> None:
 
 
 def found_by(made: ProposerRegressor, given_: WordFeatures) -> list[set[paper.Entity]]:
-    """What prediction gives for each sentence with the preset's decoding."""
+    """The predicted entities of each sentence, with the preset's decoding."""
     found = decode(to_numpy(made.detect(given_, [])), settings_of().decoding)
     rows: list[set[paper.Entity]] = [set() for _ in given_.mask]
     items = zip(found.spans.tolist(), found.labels.tolist(), strict=True)
@@ -235,11 +235,11 @@ def test_prediction_is_algorithm_2() -> None:
     for seed in range(6):
         made = detector(seed)
         for sentence, got in zip(sentences(given_), found_by(made, given_), strict=True):
-            said = paper.say(model_of(made), sentence)
-            wanted = paper.prediction(said)
+            every = paper.outputs(model_of(made), sentence)
+            wanted = paper.prediction(every)
             assert got == wanted
             emitted += len(wanted)
-            silent += len(said) - len(wanted)
+            silent += len(every) - len(wanted)
     assert emitted > 9
     assert silent > 9
 
@@ -263,11 +263,11 @@ def test_loss_and_prediction_of_any_sentence_are_the_papers(
     given_ = WordFeatures(
         torch.randn(1, length, DIM, dtype=torch.float64), torch.ones(1, length, dtype=torch.bool)
     )
-    said = paper.say(model_of(made), sentences(given_)[0])
-    wanted = paper.loss(said, paper.assignment(said, [(s, e - 1, t) for s, e, t in items]))
+    every = paper.outputs(model_of(made), sentences(given_)[0])
+    wanted = paper.loss(every, paper.assignment(every, [(s, e - 1, t) for s, e, t in items]))
     losses = made(given_, gold_spans(items), [])
     assert sum(loss.mean.item() for loss in losses.values()) == pytest.approx(wanted, abs=1e-9)
-    assert found_by(made, given_)[0] == paper.prediction(said)
+    assert found_by(made, given_)[0] == paper.prediction(every)
 
 
 # 3.1: the sentence encoder

@@ -41,7 +41,7 @@ def listed(length: int, max_width: int | None) -> list[tuple[int, int]]:
 def by_the_book(
     made: SpanPointer, query: Tensor, place: Tensor, words: Tensor, span: tuple[int, int]
 ) -> Tensor:
-    """Eqs. 21-22 for one span: two scaled dot products, and the gaussian's quadratic form."""
+    """Eq. 22 for one span: two scaled dot products and the Gaussian's quadratic form."""
     answers = made.ask if made.answer is None else made.answer
     asks = made.ask(query).view(2, DIM)
     first, last = answers(words[span[0]]).view(2, DIM)[0], answers(words[span[1] - 1])[DIM:]
@@ -54,7 +54,7 @@ def by_the_book(
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_scores_are_what_the_equations_say(tied: bool) -> None:
+def test_scores_equal_the_equations(tied: bool) -> None:
     made = pointer(tied=tied)
     queries, places, words, lengths = inputs(5, 3)
     scores = made(queries, places, words, lengths)
@@ -114,7 +114,9 @@ def test_totals_and_best_spans_equal_a_list_of_all_spans(
 
 
 @pytest.mark.parametrize("cells", [1, 20, 64])
-def test_the_size_of_chunks_changes_nothing(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_size_of_chunks(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = flat_scores([7, 3, 5], 4, seed=1)
     totals, (spans, log_probs) = scores.log_totals(), scores.best(3)
     monkeypatch.setattr(head, "_CHUNK_CELLS", cells)
@@ -124,7 +126,7 @@ def test_the_size_of_chunks_changes_nothing(cells: int, monkeypatch: pytest.Monk
     torch.testing.assert_close(scores.best(3)[1], log_probs)
 
 
-def test_words_beyond_the_sentence_are_never_pointed_at() -> None:
+def test_spans_never_exceed_the_sentence() -> None:
     made = pointer(max_width=3)
     alone, padded = inputs(4), inputs(4, width=9)
     changed = padded[2].clone()
@@ -139,7 +141,7 @@ def test_words_beyond_the_sentence_are_never_pointed_at() -> None:
     assert torch.equal(after.best(2)[0], before.best(2)[0])
 
 
-def test_nobody_and_nothing_to_point_at() -> None:
+def test_no_proposals_and_no_words() -> None:
     scores = flat_scores([3], None, seed=0)
     nobody = scores.where(torch.zeros(3, dtype=torch.bool))
     assert nobody.log_totals().shape == (0,)

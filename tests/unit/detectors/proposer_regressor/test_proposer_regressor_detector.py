@@ -51,7 +51,7 @@ PLAIN: dict[str, Any] = {
 
 
 def plain(**settings: Any) -> ProposerRegressor:
-    """One span per proposal, and no second look at it."""
+    """One span per proposal, which is not classified again."""
     return detector(**{**PLAIN, **settings})
 
 
@@ -101,7 +101,7 @@ def name(settings: dict[str, Any]) -> str:
 
 
 def check_spans(got: SpanPredictions, lengths: Tensor, widest: int) -> None:
-    """Spans lie in their sentences, and probabilities are some."""
+    """Spans lie in their sentences, and probabilities sum to 1."""
     starts, ends = got.spans.unbind(dim=-1)
     fine = (starts >= 0) & (starts < ends) & (ends <= lengths[:, None])
     assert (fine & (ends - starts <= widest))[got.mask].all()
@@ -130,7 +130,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
 
 
 def unused(settings: dict[str, Any]) -> Iterator[str]:
-    """What an option leaves without work."""
+    """Prefixes of the parameters that an option leaves unused."""
     if not settings.get("use_location_iteration", True):
         yield ".votes."  # nobody asks heads where to go
     if settings.get("heads") == 1:
@@ -140,7 +140,7 @@ def unused(settings: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=name)
-def test_every_part_learns(settings: dict[str, Any]) -> None:
+def test_every_parameter_has_a_gradient(settings: dict[str, Any]) -> None:
     made = detector(**settings)
     total_loss(made(words(*ENTITIES), gold_spans(*ENTITIES.values()), [])).backward()
     idle = tuple(unused(settings))
@@ -164,7 +164,7 @@ def decoded(made: ProposerRegressor, given: WordFeatures, **options: Any) -> set
 
 
 def undecided(made: ProposerRegressor, given: WordFeatures) -> ProposerRegressor:
-    """Make "no entity" so likely that half of the proposals are nothing."""
+    """Make "no entity" so probable that half of the proposals are no entities."""
     with torch.no_grad():
         output: HeadOutput = made.head(made._states(given, len(made.layers))[-1], given)
         logits = output.label_logits[output.mask]
@@ -193,7 +193,7 @@ def algorithm_two(made: ProposerRegressor, given: WordFeatures) -> set[Any]:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_prediction_is_the_papers_algorithm_without_its_cost(preset: str) -> None:
+def test_prediction_equals_algorithm_2_over_all_spans(preset: str) -> None:
     given = words(9, 2, 0, 6)
     made = undecided(detector(**PRESETS[preset]["detector"]), given)
     wanted = algorithm_two(made, given)
@@ -210,8 +210,8 @@ def test_prediction_is_the_papers_algorithm_without_its_cost(preset: str) -> Non
 @pytest.mark.parametrize(
     ("options", "floor"), [*((own, 0.0) for own in PRESET_OPTIONS), ({}, 1e-4)]
 )
-def test_presets_start_as_the_authors_do(options: dict[str, Any], floor: float) -> None:
-    """And so do the defaults as they always did."""
+def test_initial_weights_of_presets_and_defaults(options: dict[str, Any], floor: float) -> None:
+    """Presets are initialised as in the released code."""
     values = ProposerRegressorSettings.build({"heads": 4, **options}, where="detector")
     torch.manual_seed(0)
     made = ProposerRegressor(values, dim=DIM, sentence_dim=0, labels=LABELS)
@@ -230,7 +230,7 @@ def test_presets_start_as_the_authors_do(options: dict[str, Any], floor: float) 
     "settings", [{}, {"spans_per_proposal": 3}, {"classify_spans": True}], ids=name
 )
 @pytest.mark.parametrize("min_odds", [0.0, 0.3, 1.0])
-def test_pruned_prediction_is_full_prediction(settings: dict[str, Any], min_odds: float) -> None:
+def test_pruning_does_not_change_predictions(settings: dict[str, Any], min_odds: float) -> None:
     given = words(9, 2, 0, 6)
     made = undecided(detector(**settings, min_odds=min_odds), given)
     pruned, full = made.detect(given, []), made.detect(given, [], keep_all=True)
@@ -244,7 +244,7 @@ def test_pruned_prediction_is_full_prediction(settings: dict[str, Any], min_odds
         )
 
 
-def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
+def test_lower_min_odds_keep_more_candidates() -> None:
     given = words(9, 6)
     few, all_of_them = (undecided(plain(min_odds=e), given) for e in (1.0, 0.0))
     assert decoded(few, given) == decoded(all_of_them, given)
@@ -254,7 +254,7 @@ def test_a_lower_emission_gives_decoding_more_to_choose_from() -> None:
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.5, 0.0])
-def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
+def test_scores_are_label_and_span_against_no_entity(weight: float) -> None:
     made = plain(min_odds=0.0, spans_per_proposal=2, span_weight=weight)
     given = words(5)
     got = made.detect(given, [])
@@ -265,7 +265,7 @@ def test_the_score_weighs_label_and_span_against_nothing(weight: float) -> None:
     torch.testing.assert_close(got.label_probs[0], joint / joint.sum(dim=1, keepdim=True))
 
 
-def test_a_proposal_may_give_its_next_best_spans() -> None:
+def test_a_proposal_can_predict_several_spans() -> None:
     given = words(6, 1)
     one = plain(min_odds=0.0).detect(given, [], keep_all=True)
     three = plain(min_odds=0.0, spans_per_proposal=3).detect(given, [], keep_all=True)
@@ -277,7 +277,7 @@ def test_a_proposal_may_give_its_next_best_spans() -> None:
     assert all(len(set(map(tuple, own))) == 3 for own in of_each.tolist())
 
 
-def test_what_may_be_given_is_named_in_training() -> None:
+def test_all_predicted_spans_are_classified_in_training() -> None:
     given, gold = words(6, 1), gold_spans([(0, 2, 1)], [])
     one, three = (
         detector(min_odds=0.0, classify_spans=True, spans_per_proposal=k)(given, gold, [])
@@ -287,7 +287,7 @@ def test_what_may_be_given_is_named_in_training() -> None:
 
 
 @pytest.mark.parametrize(("prior", "named"), [(5.0, 2), (0.0, 2 + 3 * 6 + 1)])
-def test_before_anything_is_learnt_only_entities_are_named(prior: float, named: int) -> None:
+def test_with_none_prior_a_fresh_model_classifies_only_entities(prior: float, named: int) -> None:
     given, gold = words(6, 1), gold_spans([(0, 2, 1), (0, 1, 2)], [])
     values = ProposerRegressorSettings(heads=4, rest="none", none_prior=prior)
     torch.manual_seed(0)
@@ -296,7 +296,7 @@ def test_before_anything_is_learnt_only_entities_are_named(prior: float, named: 
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
-def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
+def test_the_trace_has_the_proposer_and_every_layer(rounds: int) -> None:
     made, given = plain(eval_layers=rounds), words(5, 3)
     got = made.detect(given, [], keep_all=True)
     count = min(rounds, 3)
@@ -318,7 +318,7 @@ def test_the_trace_has_the_proposer_and_every_round(rounds: int) -> None:
     )
 
 
-def test_proposals_start_around_their_words() -> None:
+def test_first_locations_contain_their_words() -> None:
     trace = plain().detect(words(8), [], keep_all=True).trace
     start, end = trace[0].spans[0].unbind(dim=-1)
     word = torch.arange(8)
@@ -333,7 +333,9 @@ NOTHING = [words(0, 0), words(0, width=4), words()]
 
 @pytest.mark.parametrize("given", NOTHING, ids=["no words", "only padding", "no sentence"])
 @pytest.mark.parametrize("settings", [{}, *BEYOND[3:6]], ids=name)
-def test_nothing_to_read_is_nothing_to_find(given: WordFeatures, settings: dict[str, Any]) -> None:
+def test_sentences_without_words_have_no_entities(
+    given: WordFeatures, settings: dict[str, Any]
+) -> None:
     made = detector(**settings)
     total = total_loss(made(given, gold_spans(*[[] for _ in given.mask]), []))
     assert total == 0
@@ -351,7 +353,7 @@ def test_without_entities_there_is_a_loss_and_no_nan(settings: dict[str, Any]) -
     assert torch.isfinite(total_loss(losses))
 
 
-def test_half_precision_computes_the_same_to_its_precision() -> None:
+def test_half_precision_is_close_to_full_precision() -> None:
     given, gold = words(12, 6), gold_spans([(9, 12, 1)], ENTITIES[6])
     for settings in ({}, {"sentence_key": True, "classify_spans": True}, {"proposals": "cells"}):
         torch.manual_seed(0)
@@ -376,7 +378,7 @@ def test_auxiliary_losses_are_weighted_and_named() -> None:
         assert half[key] == pytest.approx((once[key][0] / 2, once[key][1]))
 
 
-def test_one_span_with_two_labels_can_be_learnt_and_said() -> None:
+def test_one_span_with_two_labels_can_be_learnt_and_predicted() -> None:
     given, gold = words(4), gold_spans([(1, 3, 1), (1, 3, 3)])
     values = ProposerRegressorSettings(classify_spans=True, layers=1, kernels=(), heads=4)
     torch.manual_seed(0)
@@ -401,13 +403,15 @@ def test_one_span_with_two_labels_can_be_learnt_and_said() -> None:
         ({"attention": "spatial_window", "sentence_key": True}, 'needs proposals = "words"'),
     ],
 )
-def test_what_does_not_fit_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_options_that_contradict_each_other_are_refused(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         detector(**settings)
 
 
 @pytest.mark.parametrize("preset", [*PRESETS, None])
-def test_a_model_survives_being_saved(preset: str | None, tmp_path: Path) -> None:
+def test_a_saved_model_predicts_the_same(preset: str | None, tmp_path: Path) -> None:
     section: dict[str, Any] = {"name": "proposer-regressor", "heads": 4, "ffn_dim": 32}
     section |= {"preset": preset} if preset else {}
     encoder = {"hashed": {}, "fusion": {"dim": 16, "norm": True}}

@@ -39,7 +39,7 @@ def pyramid(kernels: list[int], **options: Any) -> FeaturePyramid:
 
 
 def read(made: FeaturePyramid, lengths: list[int], kernels: list[int]) -> list[list[Tensor]]:
-    """For each sentence its cells' features, level by level."""
+    """Features of the cells of each sentence, level by level."""
     words = word_features(*lengths, dim=DIM)
     cells = cells_of(lengths, kernels)
     features = made(words.features[words.mask], cells)
@@ -75,7 +75,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_batch(
 
 
 def stock_net(net: BiRNN) -> nn.LSTM | nn.GRU:
-    """The same weights as one bidirectional net."""
+    """One bidirectional network with the same weights."""
     ahead, back = net.forwards[0], net.backwards[0]
     kind = nn.GRU if isinstance(ahead, nn.GRU) else nn.LSTM
     stock = kind(DIM, net.dim // 2, bidirectional=True)
@@ -93,7 +93,7 @@ def stock_block(block: nn.Module, cells: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_a_block_is_norm_then_a_net_in_both_directions_then_a_map(cell: Cell) -> None:
+def test_a_block_is_norm_recurrent_network_and_linear_map(cell: Cell) -> None:
     torch.manual_seed(1)
     block = RecurrentBlock(dim=DIM, cell=cell, recurrent_dim=10, dropout=0.0)
     rows = [torch.randn(length, DIM) for length in (4, 1, 7)]
@@ -127,7 +127,7 @@ def test_downwards_is_a_transposed_convolution(kernel: int) -> None:
     torch.testing.assert_close(down(cells, above, torch.zeros(9, DIM)), wanted)
 
 
-def test_downwards_can_start_as_a_stock_convolution() -> None:
+def test_downwards_can_be_initialised_as_a_transposed_convolution() -> None:
     """The same numbers for the same seed, in another order."""
     down = Downwards(2 * DIM, DIM, 3)
     torch.manual_seed(4)
@@ -145,7 +145,7 @@ def test_downwards_can_start_as_a_stock_convolution() -> None:
 
 
 def by_the_book(made: FeaturePyramid, kernels: list[int], words: Tensor) -> list[Tensor]:
-    """Sections 2.1 and 2.2 of the method for one sentence, with stock layers on a grid."""
+    """The forward and backward blocks for one sentence, with torch's layers."""
     going_up = [stock_block(made.upward_blocks[0], words)]
     for number, kernel in enumerate(kernels):
         if len(going_up[-1]) < kernel:
@@ -175,7 +175,7 @@ def by_the_book(made: FeaturePyramid, kernels: list[int], words: Tensor) -> list
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-def test_the_pyramid_is_what_the_method_says(options: dict[str, Any]) -> None:
+def test_the_pyramid_equals_the_method(options: dict[str, Any]) -> None:
     kernels = [2, 3, 2]
     made = pyramid(kernels, **options)
     lengths = [8, 4, 3, 1]  # the last three are too short for the upper levels

@@ -46,7 +46,7 @@ def by_hand() -> HeadOutput:
 
 
 def test_the_sum_of_label_and_span_by_hand() -> None:
-    """P(span) is ¼ for (0, 2); the second proposal is sure that it is nothing."""
+    """P(span) is ¼ for (0, 2); the second proposal predicts "no entity"."""
     loss, gold = set_loss(), gold_spans([(0, 2, 1)])
     targets = loss.targets(by_hand(), gold)
     # Costs: log 4 + log 4 against log 2 for the first, log 10 + log 4 against log 1.25.
@@ -59,7 +59,7 @@ def test_the_sum_of_label_and_span_by_hand() -> None:
     torch.testing.assert_close(light["label"].mean, (log[0] + log[1] / 2) / 2)
 
 
-def test_without_entities_everything_should_be_nothing() -> None:
+def test_without_entities_all_targets_are_none() -> None:
     loss, gold = set_loss(rest="greedy"), gold_spans([])
     targets = loss.targets(by_hand(), gold)
     assert targets.tolist() == [[-1, -1]]
@@ -69,14 +69,14 @@ def test_without_entities_everything_should_be_nothing() -> None:
     assert parts["span"].count == 2
 
 
-def test_more_entities_than_proposals_are_not_all_learnt() -> None:
+def test_more_entities_than_proposals_are_not_all_assigned() -> None:
     entities: list[Item] = [(0, 1, 1), (1, 2, 1), (0, 2, 2), (0, 1, 2)]
     targets = set_loss(rest="greedy").targets(by_hand(), gold_spans(entities))
     assert (targets >= 0).all()
     assert len(set(targets[0].tolist())) == 2
 
 
-def test_a_hopeless_proposal_still_has_a_gradient() -> None:
+def test_very_small_probabilities_have_a_gradient() -> None:
     logits = torch.tensor([[300.0, 0.0, 0.0]], requires_grad=True)
     scores = torch.tensor([[-300.0, 300.0]], requires_grad=True)
     gold = gold_spans([(0, 1, 1)])
@@ -92,7 +92,7 @@ def test_a_hopeless_proposal_still_has_a_gradient() -> None:
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_an_entity_wider_than_the_pointer_reaches_is_nobodys(copies: int) -> None:
+def test_an_entity_wider_than_max_width_is_assigned_to_no_proposal(copies: int) -> None:
     narrow = replace(by_hand(), span_scores=replace(by_hand().span_scores, max_width=1))
     gold = gold_spans([(0, 2, 1), (1, 2, 2)])
     loss = set_loss(rest="greedy")
