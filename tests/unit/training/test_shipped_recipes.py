@@ -56,12 +56,29 @@ def test_proposer_regressor_comes_with_the_papers_settings(corpus: str) -> None:
         assert (encoder.characters.cell, encoder.characters.end_sign) == ("gru", False)
 
 
+@pytest.mark.parametrize("tagged", [False, True])
+def test_the_papers_proposer_regressor_for_a_cpu(tagged: bool) -> None:
+    """All of the paper's method but its encoder, word vectors and learning rates."""
+    name = f"proposer-regressor-paper{'-tagged' * tagged}-minilm.toml"
+    small = Recipe.load(PROJECT / "recipes" / "genia" / name)
+    paper = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor.toml")
+    assert small.model.detector == paper.model.detector
+    assert small.model.decoding == paper.model.decoding
+    encoder, published = small.model.encoder, paper.model.encoder
+    assert encoder.characters == published.characters
+    assert encoder.tags == (published.tags if tagged else None)
+    parts = 384 + 100 + 50 * tagged
+    assert encoder.fusion == published.fusion.model_copy(update={"recurrent_dim": 2 * parts})
+    assert small.training.schedule == paper.training.schedule
+
+
 def test_proposer_regressor_comes_with_the_settings_of_the_released_code() -> None:
     recipe = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor-released-code.toml")
     row = DETECTORS["proposer-regressor"]
     wanted = row.settings.build(row.presets["released-code"]["detector"], where="detector")
     assert recipe.model.detector == wanted
     assert recipe.training.schedule == "linear"
+    assert recipe.training.bias_correction  # its optimizer is PyTorch's AdamW
 
 
 def test_layers_and_heads_are_measured_on_the_kernels_of_the_papers_figures() -> None:
