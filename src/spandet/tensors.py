@@ -133,7 +133,7 @@ def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 
 
 def to_device(bundle: Bundle, device: torch.device | str) -> Bundle:
-    """Copy a dataclass or tuple with all its tensors to a device."""
+    """Copy a dataclass, tuple or mapping with all its tensors to a device."""
     return _to_device(bundle, device)  # type: ignore[no-any-return]
 
 
@@ -142,6 +142,8 @@ def _to_device(value: Any, device: torch.device | str) -> Any:
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple):
         return tuple(_to_device(item, device) for item in value)
+    if isinstance(value, Mapping):
+        return {name: _to_device(item, device) for name, item in value.items()}
     if not is_dataclass(value) or isinstance(value, type):
         return value
     own = {field.name: getattr(value, field.name) for field in fields(value)}

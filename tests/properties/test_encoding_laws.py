@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
+from spandet.encoding import Encoder, EncoderSettings, Example, examples_of
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import Pooling, pool
 from spandet.encoding.windows import windows_of
@@ -116,7 +116,7 @@ def build(bert: Path, parts: list[str], fusion: dict[str, Any], **transformer: A
     values = {part: available[part] for part in parts}
     chosen = EncoderSettings.build({**values, "fusion": fusion}, where="encoder")
     torch.manual_seed(2)
-    return Encoder.build(chosen, Vocabulary.from_examples(TRAINING, chosen)).eval()
+    return Encoder.build(chosen, chosen.vocabulary_of(TRAINING)).eval()
 
 
 def _plain(bert: Path) -> Any:
@@ -187,8 +187,10 @@ def test_what_is_cached_changes_nothing(bert: Path, drawn: list[Row]) -> None:
     batch = [Example(*row) for row in drawn]
     prepared = encoder.prepare(batch)
     said = encoder.transformer_words(prepared).split(prepared.cached_rows)
-    # Sentences come back in another order, and nothing is left for the transformer to read.
-    mixed = replace(encoder.prepare(batch[::-1]), pieces=None, cached=torch.cat(said[::-1]))
+    # Sentences come back in another order, and the transformer gets no input.
+    backwards = encoder.prepare(batch[::-1])
+    others = {name: own for name, own in backwards.parts.items() if name != "transformer"}
+    mixed = replace(backwards, parts=others, cached=torch.cat(said[::-1]))
     fresh, cached = encoder(prepared), encoder(mixed)
     close(cached.features.flip(0), fresh.features)
     close(cached.sentence.flip(0), fresh.sentence)
@@ -309,8 +311,8 @@ def _sides(example: Example) -> list[tuple[str, ...]]:
 
 
 def _pieces(encoder: Encoder, words: tuple[str, ...]) -> list[int]:
-    assert encoder._pretrained is not None
-    known = encoder._pretrained.pieces.pieces_of(words)
+    assert encoder.transformer is not None
+    known = encoder.transformer.pieces.pieces_of(words)
     return [piece for word in words for piece in known[word]]
 
 

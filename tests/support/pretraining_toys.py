@@ -9,7 +9,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from spandet.encoding.pretrained import fetch
-from spandet.encoding.transformer import Pretrained, TransformerSettings
+from spandet.encoding.transformer import Transformer, TransformerSettings
 from spandet.pretraining import PretrainingSettings
 from spandet.text import Document
 from support.tiny_bert import save_tiny_bert
@@ -28,7 +28,7 @@ def save_tiny_encoder(folder: Path, *, mask: bool = True) -> Path:
     return folder
 
 
-def tiny_encoder(folder: Path) -> Pretrained:
+def tiny_encoder(folder: Path) -> Transformer:
     return fetch(TransformerSettings(name=str(save_tiny_encoder(folder))))
 
 

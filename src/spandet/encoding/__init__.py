@@ -1,7 +1,6 @@
-"""Text to one vector per word: pieces, characters, word vectors, tags, hashed looks, fusion."""
+"""Word vectors from text: a transformer, characters, word vectors, tags, hashed features."""
 
-from spandet.encoding.batch import EncoderBatch
-from spandet.encoding.encoder import Encoder
+from spandet.encoding.encoder import Encoder, EncoderBatch
 from spandet.encoding.examples import Example, examples_of
 from spandet.encoding.settings import EncoderSettings
 from spandet.encoding.vocabulary import Vocabulary

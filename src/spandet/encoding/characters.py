@@ -1,4 +1,4 @@
-"""What a word's spelling says: a recurrent net over its characters."""
+"""A recurrent network over the characters of each word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,44 +10,54 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from spandet.config import Settings
+from spandet.encoding.parts import FormPart, PartSettings
+from spandet.encoding.vocabulary import Counts, Vocabulary, frequent
 from spandet.layers.dropout import Dropout
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences, packed
 
 _UNKNOWN, _END = 0, 1
-_MOST = 64  # of a longer word, its beginning and its end are read
+_MAX_LENGTH = 64  # of a longer word, only its beginning and its end are used
 
 
-class CharacterSettings(Settings):
-    """Reading words letter by letter."""
+class CharacterSettings(PartSettings):
+    """A recurrent network over the characters of each word."""
 
     embedding_dim: int = Field(default=50, ge=1)
     """Size of a character's vector."""
     dim: int = Field(default=100, ge=2, multiple_of=2)
     """Size of a word's vector, both directions together."""
     cell: Cell = "lstm"
-    """The recurrent net."""
+    """The recurrent cell."""
     pooling: Literal["mean", "last"] = "mean"
-    """Mean over all characters, or what each direction knows at its end."""
+    """The mean of all states, or the last state of each direction."""
     end_sign: bool = True
-    """Read a sign for the end of the word, too, as one more character."""
+    """Append an end-of-word symbol to each word."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On the characters' vectors."""
+    """Dropout on the characters' vectors."""
     min_count: int = Field(default=2, ge=1)
-    """Characters seen less often in training count as unknown, so that the unknown is learnt."""
+    """Less frequent characters of the training data are unknown, so that the vector of unknown
+    characters is trained."""
+
+    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
+        """Frequent characters."""
+        return {"characters": frequent(counts.characters, self.min_count)}
+
+    def new_part(self, vocabulary: Vocabulary) -> "Characters":
+        """A network over the known characters."""
+        return Characters(self, vocabulary.characters)
 
 
 @dataclass(frozen=True)
 class CharacterBatch:
-    """The characters of some words, one word after another, each with its end sign, if any."""
+    """The characters of words, one word after another, with their end-of-word symbols."""
 
     ids: Int[Tensor, " character"]
     sequences: Sequences
 
 
-class Characters(nn.Module):
-    """Words → vectors, by their characters."""
+class Characters(FormPart):
+    """Words → vectors, from their characters."""
 
     def __init__(self, settings: CharacterSettings, characters: Sequence[str]) -> None:
         super().__init__()
@@ -59,12 +69,13 @@ class Characters(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.net = BiRNN(cell=settings.cell, input_dim=settings.embedding_dim, dim=settings.dim)
 
-    def prepare(self, words: Sequence[str]) -> CharacterBatch:
-        """The words' characters as tensors."""
-        read = [w if len(w) <= _MOST else w[: _MOST // 2] + w[-_MOST // 2 :] for w in words]
+    def prepare(self, forms: Sequence[str]) -> CharacterBatch:
+        """The ids of the words' characters."""
+        half = _MAX_LENGTH // 2
+        used = [word if len(word) <= _MAX_LENGTH else word[:half] + word[-half:] for word in forms]
         known = self._ids
-        ids = [[*(known.get(letter, _UNKNOWN) for letter in word), *self._end] for word in read]
-        ids = [own or [_END] for own in ids]  # of an empty word there is nothing else to read
+        ids = [[*(known.get(letter, _UNKNOWN) for letter in word), *self._end] for word in used]
+        ids = [own or [_END] for own in ids]  # an empty word must have a character, too
         flat = torch.tensor(list(chain.from_iterable(ids)), dtype=torch.long)
         return CharacterBatch(flat, packed([len(word) for word in ids]))
 

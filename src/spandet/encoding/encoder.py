@@ -1,92 +1,103 @@
 """The encoder: sentences in, one vector per word out."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spandet.encoding.batch import EncoderBatch
-from spandet.encoding.characters import Characters
 from spandet.encoding.examples import Example, together
 from spandet.encoding.fusion import Fusion
-from spandet.encoding.hashed import Hashed
+from spandet.encoding.parts import EncoderPart, FormPart, WordPart
+from spandet.encoding.pieces import PieceBatch
 from spandet.encoding.settings import EncoderSettings
-from spandet.encoding.tags import Tags
-from spandet.encoding.transformer import Contextual, Pretrained
+from spandet.encoding.transformer import Contextual, Transformer
 from spandet.encoding.vocabulary import Vocabulary
-from spandet.encoding.word_vectors import WordVectors, load_vectors
 from spandet.errors import FormatError, UsageError
-from spandet.layers.sequences import padded
-from spandet.tensors import WordFeatures
+from spandet.layers.sequences import Sequences, padded
+from spandet.tensors import WordFeatures, to_device
 
 _VOCABULARY, _TRANSFORMER = "vocabulary.json", "transformer"
 
 
+@dataclass(frozen=True)
+class EncoderBatch:
+    """Sentences as tensors. Items are the words of all sentences, one sentence after another."""
+
+    mask: Bool[Tensor, "batch word"]
+    places: Int[Tensor, " item"]
+    """The position of each item in the flattened mask."""
+    forms: Int[Tensor, " item"]
+    """The number of each item among the distinct words of the batch."""
+    parts: Mapping[str, Any]
+    """What each part has prepared, by name."""
+    sequences: Sequences | None = None
+    cached: Float[Tensor, "cached_row dim"] | None = None
+    """Outputs of `Encoder.transformer_words` for these sentences; used instead of `pieces`."""
+
+    @property
+    def pieces(self) -> PieceBatch | None:
+        """The input of the transformer, if there is one."""
+        return self.parts.get(_TRANSFORMER)
+
+    @property
+    def cached_rows(self) -> list[int]:
+        """Rows of `cached` per sentence: one for the sentence, then one for each word."""
+        return [1 + length for length in self.mask.sum(dim=1).tolist()]
+
+    def to(self, device: torch.device | str) -> "EncoderBatch":
+        """Copy the batch to a device."""
+        return to_device(self, device)
+
+
 class Encoder(nn.Module):
-    """Reads sentences with all the parts that its settings switch on."""
+    """The parts that the settings switch on, and their fusion to one vector per word."""
+
+    transformer: Transformer | None
 
     def __init__(
-        self, settings: EncoderSettings, vocabulary: Vocabulary, pretrained: Pretrained | None
+        self, settings: EncoderSettings, vocabulary: Vocabulary, parts: Mapping[str, EncoderPart]
     ) -> None:
         super().__init__()
         self.settings = settings
         self.vocabulary = vocabulary
-        self._pretrained = pretrained
-        self.transformer = pretrained.transformer if pretrained else None
-        self.hashed = Hashed(settings.hashed) if settings.hashed else None
-        self.characters = (
-            Characters(settings.characters, vocabulary.characters) if settings.characters else None
-        )
-        self.word_vectors = (
-            WordVectors(settings.word_vectors, vocabulary.words, vocabulary.vector_dim)
-            if settings.word_vectors
-            else None
-        )
-        self.tags = Tags(settings.tags, vocabulary.tags) if settings.tags else None
-        others = (self.hashed, self.characters, self.word_vectors, self.tags)
+        self.register_module(_TRANSFORMER, None)
+        for name, part in parts.items():
+            self.register_module(name, part)
         self.sentence_dim = self.transformer.dim if self.transformer else 0
         self.fusion = Fusion(
             settings.fusion,
             transformer_dim=self.sentence_dim,
-            other_dim=sum(part.dim for part in others if part is not None),
+            other_dim=sum(part.dim for part in parts.values()) - self.sentence_dim,
         )
         self.dim = self.fusion.dim
 
     @classmethod
     def build(cls, settings: EncoderSettings, vocabulary: Vocabulary) -> "Encoder":
-        """A fresh encoder for training, with pretrained weights where a part has them.
+        """Build a new encoder for training, with pretrained weights where a part has any.
 
-        Everything else starts from torch's own generator: seed it for runs that can be repeated.
+        All other weights are drawn from torch's global generator.
         """
-        vectors = None
-        if settings.word_vectors:
-            vectors = load_vectors(settings.word_vectors, vocabulary.words)
-            dim = vectors.table.shape[1]
-            vocabulary = replace(vocabulary, words=vectors.words, vector_dim=dim)
-        pretrained = None
-        if settings.transformer:
-            from spandet.encoding.pretrained import fetch  # noqa: PLC0415 (slow to import)
-
-            pretrained = fetch(settings.transformer)
-        encoder = cls(settings, vocabulary, pretrained)
-        if encoder.word_vectors and vectors:
-            encoder.word_vectors.fill(vectors)
-        return encoder
+        parts: dict[str, EncoderPart] = {}
+        for name, own in settings.parts.items():
+            parts[name] = own.new_part(vocabulary)
+            vocabulary = parts[name].update(vocabulary)
+        return cls(settings, vocabulary, parts)
 
     def save_files(self, folder: Path) -> None:
-        """Keep all that `from_files` needs to make the same encoder, apart from its weights."""
+        """Write everything that `from_files` needs, without the weights."""
         (folder / _VOCABULARY).write_text(self.vocabulary.to_json(), encoding="utf-8")
-        if self._pretrained:
-            self._pretrained.save_files(folder / _TRANSFORMER)
+        for name, part in self.parts.items():
+            part.save_files(folder / name)
 
     @classmethod
     def from_files(cls, settings: EncoderSettings, folder: Path) -> "Encoder":
-        """The encoder that `save_files` kept; its weights are still to be loaded.
+        """Build the encoder that `save_files` wrote; its weights are loaded afterwards.
 
         Raises:
             UsageError: there is no encoder in the folder.
@@ -101,54 +112,58 @@ class Encoder(nn.Module):
             raise FormatError("not a vocabulary (not UTF-8 text)", str(path)) from None
         except FormatError as error:
             raise error.at(str(path)) from None
-        pretrained = None
-        if settings.transformer:
-            from spandet.encoding.pretrained import from_files  # noqa: PLC0415 (slow to import)
+        parts = {
+            name: own.saved_part(vocabulary, folder / name) for name, own in settings.parts.items()
+        }
+        return cls(settings, vocabulary, parts)
 
-            pretrained = from_files(settings.transformer, folder / _TRANSFORMER)
-        return cls(settings, vocabulary, pretrained)
+    @property
+    def parts(self) -> dict[str, FormPart | WordPart]:
+        """The parts by name, in the order of the settings."""
+        modules = {name: self.get_submodule(name) for name in self.settings.parts}
+        return {n: part for n, part in modules.items() if isinstance(part, FormPart | WordPart)}
 
     @property
     def context_words(self) -> int:
-        """How many words of context on each side `prepare` can use."""
-        if self._pretrained and self.neighbour_sentences:
-            return self._pretrained.pieces.capacity
+        """Maximum number of context words on each side that `prepare` can use."""
+        if self.transformer and self.neighbour_sentences:
+            return self.transformer.pieces.capacity
         return self.settings.transformer.context if self.settings.transformer else 0
 
     @property
     def neighbour_sentences(self) -> bool:
-        """Does context end with the sentences next to the one that is read?"""
+        """Whether the context of a sentence is the sentences next to it."""
         return bool(self.settings.transformer and self.settings.transformer.neighbour_sentences)
 
     @property
     def passage_words(self) -> int:
-        """Most words of a passage whose sentences are read together; 0: there are none."""
+        """Maximum words of a passage, whose sentences are encoded together; 0: no passages."""
         return self.settings.transformer.passage if self.settings.transformer else 0
 
     @property
     def needs_tags(self) -> bool:
-        """Does it read part-of-speech tags?"""
-        return self.tags is not None
+        """Whether a part needs part-of-speech tags."""
+        return any(part.needs_tags for part in self.parts.values())
 
     def pretrained_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """The transformer's parameters, by the names that they have in this module."""
+        """The transformer's parameters, by their names in this module."""
         if self.transformer is not None:
-            yield from self.transformer.named_parameters(prefix="transformer")
+            yield from self.transformer.named_parameters(prefix=_TRANSFORMER)
 
     def sizes(self, examples: Sequence[Example]) -> list[int]:
-        """What each example costs: its pieces with context, or words without a transformer."""
-        if self._pretrained:
-            return self._pretrained.pieces.sizes(examples)
+        """The cost of each example: its pieces with context, or words without a transformer."""
+        if self.transformer is not None:
+            return self.transformer.pieces.sizes(examples)
         return [len(example.words) for example in examples]
 
     def together(self, examples: Sequence[Example]) -> list[list[int]]:
-        """The numbers of examples that are read as one, and cost what one of them costs."""
+        """The numbers of examples that are encoded as one, and cost as much as one of them."""
         if self.passage_words:
             return together(examples)
         return [[number] for number in range(len(examples))]
 
     def prepare(self, examples: Sequence[Example]) -> EncoderBatch:
-        """Text to tensors, on the CPU."""
+        """Convert sentences to tensors, on the CPU."""
         lengths = [len(example.words) for example in examples]
         words = list(chain.from_iterable(example.words for example in examples))
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
@@ -158,19 +173,18 @@ class Encoder(nn.Module):
             mask=torch.from_numpy(mask),
             places=torch.from_numpy(np.flatnonzero(mask)),
             forms=torch.tensor([numbers[word] for word in words], dtype=torch.long),
-            pieces=self._pretrained.pieces.prepare(examples) if self._pretrained else None,
-            hashed=self.hashed.prepare(forms) if self.hashed else None,
-            characters=self.characters.prepare(forms) if self.characters else None,
-            vectors=self.word_vectors.prepare(forms) if self.word_vectors else None,
-            tags=self.tags.prepare(examples) if self.tags else None,
+            parts={
+                name: part.prepare(forms) if isinstance(part, FormPart) else part.prepare(examples)
+                for name, part in self.parts.items()
+            },
             sequences=padded(lengths) if self.fusion.net else None,
         )
 
     def forward(self, batch: EncoderBatch) -> WordFeatures:
-        """One vector per word, zero where there is none."""
+        """Compute one vector per word; padding is zero."""
         contextual = self._contextual(batch)
         words = None if contextual is None else contextual.words
-        vectors = self.fusion(words, self._others(batch), batch.sequences)
+        vectors = self.fusion(words, self._other_vectors(batch), batch.sequences)
         rows, width = batch.mask.shape
         features = vectors.new_zeros(rows * width, self.dim).index_copy(0, batch.places, vectors)
         return WordFeatures(
@@ -181,38 +195,39 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def transformer_words(self, batch: EncoderBatch) -> Float[Tensor, "cached_row dim"]:
-        """What the transformer says without dropout: see `EncoderBatch.cached` and `cached_rows`.
+        """The transformer's outputs without dropout: see `EncoderBatch.cached` and `cached_rows`.
 
-        While the transformer does not learn, this can be computed once and used in every epoch.
+        While the transformer is frozen, they can be computed once and used in every epoch.
         """
-        assert self.transformer is not None  # noqa: S101 (nobody else has anything to cache)
+        assert self.transformer is not None  # noqa: S101 (callers have a transformer)
         was_training = self.transformer.training
         self.transformer.eval()
-        said: Contextual = self.transformer(batch.pieces)
+        outputs: Contextual = self.transformer(batch.pieces)
         self.transformer.train(was_training)
-        rows = said.words.new_empty(len(said.sentences) + len(said.words), self.transformer.dim)
-        heads, words = _cached_places(batch)
-        rows[heads], rows[words] = said.sentences, said.words
+        count = len(outputs.sentences) + len(outputs.words)
+        rows = outputs.words.new_empty(count, self.transformer.dim)
+        sentences, words = _cached_places(batch)
+        rows[sentences], rows[words] = outputs.sentences, outputs.words
         return rows
 
     def _contextual(self, batch: EncoderBatch) -> Contextual | None:
         if batch.cached is not None:
-            heads, words = _cached_places(batch)
-            return Contextual(batch.cached[words], batch.cached[heads])
+            sentences, words = _cached_places(batch)
+            return Contextual(batch.cached[words], batch.cached[sentences])
         if self.transformer is None:
             return None
-        said: Contextual = self.transformer(batch.pieces)
-        return said
+        outputs: Contextual = self.transformer(batch.pieces)
+        return outputs
 
-    def _others(self, batch: EncoderBatch) -> list[Float[Tensor, "item _"]]:
-        """The vectors of the parts that see only the word itself, or its tag."""
-        parts = (
-            (self.hashed, batch.hashed),
-            (self.characters, batch.characters),
-            (self.word_vectors, batch.vectors),
-        )
-        vectors = [part(prepared)[batch.forms] for part, prepared in parts if part is not None]
-        return [*vectors, self.tags(batch.tags)] if self.tags is not None else vectors
+    def _other_vectors(self, batch: EncoderBatch) -> list[Float[Tensor, "item _"]]:
+        """The word vectors of all parts but the transformer."""
+        others = {name: part for name, part in self.parts.items() if name != _TRANSFORMER}
+        return [
+            part(batch.parts[name])[batch.forms]
+            if isinstance(part, FormPart)
+            else part(batch.parts[name])
+            for name, part in others.items()
+        ]
 
 
 def _cached_places(batch: EncoderBatch) -> tuple[Int[Tensor, " batch"], Int[Tensor, " item"]]:

@@ -1,4 +1,4 @@
-"""Words without a vocabulary: what they look like, hashed into tables learnt from scratch."""
+"""Hashed features of words in tables that are trained from scratch; needs no vocabulary."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,34 +11,40 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from spandet.config import Settings
+from spandet.encoding.parts import FormPart, PartSettings
+from spandet.encoding.vocabulary import Vocabulary
 from spandet.layers.dropout import Dropout
 
-_LOOKS = 4
+_FEATURES = 4
 _AFFIX = 3
 
 
-class HashedSettings(Settings):
-    """Four looks at a word (lower case, first and last letters, shape), one table for each."""
+class HashedSettings(PartSettings):
+    """Four features of a word (lower case, prefix, suffix, shape), with a table for each."""
 
     dim: int = Field(default=64, ge=1)
     """Size of a word's vector."""
     rows: int = Field(default=4096, ge=1)
-    """Rows of each table; words that share a row share its vector."""
+    """Rows of each table; features with the same hash share a row."""
     join: Literal["sum", "concat"] = "sum"
-    """Add the four vectors, or put them side by side, each a quarter of the size."""
+    """Add the four vectors, or concatenate them, each a quarter of the size."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On the words' vectors."""
+    """Dropout on the words' vectors."""
 
     @model_validator(mode="after")
     def _has_four_quarters(self) -> "HashedSettings":
-        if self.join == "concat" and self.dim % _LOOKS:
-            raise ValueError(f'join = "concat" needs a dim that {_LOOKS} divides')
+        if self.join == "concat" and self.dim % _FEATURES:
+            raise ValueError(f'join = "concat" needs a dim that {_FEATURES} divides')
         return self
 
+    def new_part(self, vocabulary: Vocabulary) -> "Hashed":
+        """Tables with random vectors."""
+        del vocabulary
+        return Hashed(self)
 
-class Hashed(nn.Module):
-    """Words → vectors, by what they look like."""
+
+class Hashed(FormPart):
+    """Words → vectors, from their hashed features."""
 
     def __init__(self, settings: HashedSettings) -> None:
         super().__init__()
@@ -46,33 +52,34 @@ class Hashed(nn.Module):
         self._rows = settings.rows
         self._sums = settings.join == "sum"
         self.table = nn.Embedding(
-            _LOOKS * settings.rows, settings.dim if self._sums else settings.dim // _LOOKS
+            _FEATURES * settings.rows, settings.dim if self._sums else settings.dim // _FEATURES
         )
-        # Small, because rows that no training word falls into keep these values.
+        # Small, because rows of features that do not occur in training keep these values.
         nn.init.normal_(self.table.weight, std=0.1)
         self.dropout = Dropout(settings.dropout)
 
-    def prepare(self, words: Sequence[str]) -> Int[Tensor, "form look"]:
-        """The row of each look at each word."""
-        hashes = np.array([looks_of(word) for word in words], dtype=np.int64).reshape(-1, _LOOKS)
-        return torch.from_numpy(hashes % self._rows + np.arange(_LOOKS) * self._rows)
+    def prepare(self, forms: Sequence[str]) -> Int[Tensor, "form feature"]:
+        """The row of each feature of each word."""
+        hashes = np.array([hashes_of(word) for word in forms], dtype=np.int64)
+        rows = hashes.reshape(-1, _FEATURES) % self._rows
+        return torch.from_numpy(rows + np.arange(_FEATURES) * self._rows)
 
-    def forward(self, rows: Int[Tensor, "form look"]) -> Float[Tensor, "form dim"]:
+    def forward(self, rows: Int[Tensor, "form feature"]) -> Float[Tensor, "form dim"]:
         """One vector per word."""
-        vectors = self.table(rows)  # form look dim
+        vectors = self.table(rows)  # form feature dim
         joined: Tensor = vectors.sum(dim=1) if self._sums else vectors.flatten(1)
         return self.dropout(joined)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1 << 16)
-def looks_of(word: str) -> tuple[int, ...]:
-    """Four numbers for a word, the same on every machine and in every run."""
-    looks = (word.lower(), word[:_AFFIX], word[-_AFFIX:], shape_of(word))
-    return tuple(crc32(look.encode("utf-8", "surrogatepass")) for look in looks)
+def hashes_of(word: str) -> tuple[int, ...]:
+    """The hashes of a word's features, the same on every machine and in every run."""
+    features = (word.lower(), word[:_AFFIX], word[-_AFFIX:], shape_of(word))
+    return tuple(crc32(feature.encode("utf-8", "surrogatepass")) for feature in features)
 
 
 def shape_of(word: str) -> str:
-    """Its letters and digits by kind, runs of one kind cut to two: `IL-2` and `CD-4` are `XX-d`."""
+    """Characters by kind, at most two of one kind in a row: `IL-2` and `CD-4` are `XX-d`."""
     shape: list[str] = []
     for character in word:
         kind = _kind(character)

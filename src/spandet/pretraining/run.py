@@ -19,7 +19,7 @@ from accelerate import Accelerator
 from safetensors.torch import save
 
 from spandet.encoding.pretrained import fetch
-from spandet.encoding.transformer import Pretrained, TransformerSettings
+from spandet.encoding.transformer import Transformer, TransformerSettings
 from spandet.errors import ConfigError, UsageError
 from spandet.formats import read
 from spandet.formats.target import Target
@@ -130,7 +130,7 @@ def _precision(settings: PretrainingSettings) -> Precision:
     return precision_of(settings.precision, where="pretraining", bf16_on_cpu=True)
 
 
-def _check_encoder(pretrained: Pretrained, settings: PretrainingSettings, name: str) -> None:
+def _check_encoder(pretrained: Transformer, settings: PretrainingSettings, name: str) -> None:
     pieces = pretrained.pieces
     frame = len(pieces.special.prefix) + len(pieces.special.suffix)
     if settings.block > pieces.capacity + frame:
@@ -144,9 +144,9 @@ def _check_encoder(pretrained: Pretrained, settings: PretrainingSettings, name: 
         )
 
 
-def _digest(pretrained: Pretrained) -> str:
+def _digest(pretrained: Transformer) -> str:
     digest = hashlib.sha256()
-    for name, tensor in pretrained.transformer.model.state_dict().items():
+    for name, tensor in pretrained.model.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
@@ -168,7 +168,7 @@ def _with_current_names(identity: Identity) -> Identity:
 class EncoderFolder:
     """Writes an encoder; each file is replaced atomically, so that the folder is always usable."""
 
-    pretrained: Pretrained
+    pretrained: Transformer
 
     def save_settings(self, folder: Path) -> None:
         """Write configuration and tokenizer, which pretraining does not change."""
@@ -180,7 +180,7 @@ class EncoderFolder:
 
     def save_pretrained(self, folder: Path) -> None:
         """Write the current weights."""
-        weights = self.pretrained.transformer.model.state_dict()
+        weights = self.pretrained.model.state_dict()
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
         with Target(str(folder / FILE)).binary() as out:
             out.write(save(tensors, metadata={"format": "pt"}))
@@ -189,7 +189,7 @@ class EncoderFolder:
 @dataclass(frozen=True, kw_only=True)
 class _Run:
     name: str
-    pretrained: Pretrained
+    pretrained: Transformer
     weights: str
     """A digest of the weights that the run starts from."""
     texts: Sequence[Iterable[Document]]
@@ -300,7 +300,7 @@ class _Run:
     @property
     def _size(self) -> int:
         """Size of the encoder's vocabulary."""
-        model: Any = self.pretrained.transformer.model
+        model: Any = self.pretrained.model
         return len(model.get_input_embeddings().weight)
 
     def _objective(self, corpus: PieceCorpus) -> Objective:
@@ -315,7 +315,7 @@ class _Run:
             mask=self.pretrained.tokenizer.mask_token_id,
         )
         make = OBJECTIVES[self.settings.objective]
-        return make(self.pretrained.transformer.model, statistics, self.settings)
+        return make(self.pretrained.model, statistics, self.settings)
 
     def _finish(self, corpus: PieceCorpus, state: RunState) -> None:
         summary = PretrainingSummary(

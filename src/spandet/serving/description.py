@@ -62,9 +62,6 @@ def _scores(folder: Path) -> dict[str, float] | None:
 
 
 def _encoder(recognizer: Recognizer) -> str:
-    """The transformer's name and the kinds of other word vectors."""
-    settings = recognizer.settings.encoder
-    names = [] if settings.transformer is None else [settings.transformer.name]
-    others = ("characters", "word_vectors", "tags", "hashed")
-    names += [name.replace("_", " ") for name in others if getattr(settings, name) is not None]
-    return " + ".join(names)
+    """The names of the encoder's parts; for the transformer, its own name."""
+    parts = recognizer.settings.encoder.parts.items()
+    return " + ".join(getattr(own, "name", name.replace("_", " ")) for name, own in parts)

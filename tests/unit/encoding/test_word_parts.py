@@ -1,4 +1,4 @@
-"""The parts that see a word by itself: characters, vectors, tags, hashed looks; and settings."""
+"""The parts that see a word by itself: characters, vectors, tags, hashed features; and settings."""
 
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
 from spandet.encoding.characters import Characters, CharacterSettings
 from spandet.encoding.fusion import Fusion, FusionSettings
-from spandet.encoding.hashed import Hashed, HashedSettings, looks_of, shape_of
+from spandet.encoding.hashed import Hashed, HashedSettings, hashes_of, shape_of
 from spandet.encoding.tags import Tags, TagSettings
-from spandet.encoding.word_vectors import forms_of
+from spandet.encoding.word_vectors import WordVectors, spellings
 from spandet.errors import ConfigError, FormatError, UsageError
 
 EXAMPLES = [
@@ -33,17 +33,15 @@ def everything(path: str = "unused", **fields: Any) -> EncoderSettings:
 
 
 def test_the_vocabulary_is_sorted_and_from_the_sentences_alone() -> None:
-    vocabulary = Vocabulary.from_examples(EXAMPLES, everything())
-    assert vocabulary == Vocabulary.from_examples(EXAMPLES[::-1], everything())
+    vocabulary = everything().vocabulary_of(EXAMPLES)
+    assert vocabulary == everything().vocabulary_of(EXAMPLES[::-1])
     assert vocabulary.words == ("The", "a", "cell", "the")
     assert vocabulary.tags == ("DT",)  # the others were seen once
     assert vocabulary.characters == ("c", "e", "h", "l")
 
 
 def test_parts_that_are_off_need_no_vocabulary() -> None:
-    assert (
-        Vocabulary.from_examples(EXAMPLES, EncoderSettings(hashed=HashedSettings())) == Vocabulary()
-    )
+    assert EncoderSettings(hashed=HashedSettings()).vocabulary_of(EXAMPLES) == Vocabulary()
 
 
 NAMES = st.lists(st.text(max_size=3) | st.just("\ud800"), max_size=4).map(tuple)
@@ -106,27 +104,27 @@ def test_shapes(word: str, shape: str) -> None:
     assert shape_of(word) == shape
 
 
-def test_looks_are_the_same_everywhere() -> None:
-    assert looks_of("IL-2") == LOOKS
-    assert looks_of("il-2")[0] == LOOKS[0]
-    assert looks_of("CD-4")[3] == LOOKS[3]
-    assert looks_of("\ud800")
+def test_hashes_are_the_same_everywhere() -> None:
+    assert hashes_of("IL-2") == HASHES
+    assert hashes_of("il-2")[0] == HASHES[0]
+    assert hashes_of("CD-4")[3] == HASHES[3]
+    assert hashes_of("\ud800")
 
 
-LOOKS = (3462028990, 2568565537, 1849468633, 665286903)
+HASHES = (3462028990, 2568565537, 1849468633, 665286903)
 
 
 @pytest.mark.parametrize("join", ["sum", "concat"])
 def test_hashed_words_by_hand(join: Any) -> None:
     part = Hashed(HashedSettings(dim=8, rows=7, join=join)).eval()
     word = "IL-2"
-    rows = [part.table.weight[look % 7 + 7 * number] for number, look in enumerate(looks_of(word))]
+    rows = [part.table.weight[one % 7 + 7 * number] for number, one in enumerate(hashes_of(word))]
     wanted = torch.stack(rows).sum(0) if join == "sum" else torch.cat(rows)
     torch.testing.assert_close(part(part.prepare([word]))[0], wanted)
 
 
 def test_case_backs_off_in_order() -> None:
-    assert list(forms_of("NFkB")) == ["NFkB", "nfkb", "Nfkb", "NFKB"]
+    assert list(spellings("NFkB")) == ["NFkB", "nfkb", "Nfkb", "NFKB"]
 
 
 @pytest.fixture
@@ -136,26 +134,29 @@ def vectors(tmp_path: Path) -> str:
     return str(path)
 
 
+def word_vectors(encoder: Encoder) -> WordVectors:
+    part = encoder.parts["word_vectors"]
+    assert isinstance(part, WordVectors)
+    return part.eval()
+
+
 def looked_up(encoder: Encoder, *words: str) -> list[list[float]]:
-    assert encoder.word_vectors is not None
-    part = encoder.word_vectors.eval()
+    part = word_vectors(encoder)
     return part(part.prepare(words)).tolist()  # type: ignore[no-any-return]
 
 
 def test_frozen_vectors_keep_words_that_training_never_saw(vectors: str) -> None:
     settings = everything(vectors)
-    encoder = Encoder.build(settings, Vocabulary.from_examples(EXAMPLES, settings))
-    assert encoder.word_vectors is not None
-    assert not encoder.word_vectors.table.weight.requires_grad
+    encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
+    assert not word_vectors(encoder).table.weight.requires_grad
     assert looked_up(encoder, "the", "THE", "cell", "Unseen") == [[1, 0], [1, 0], [0, 1], [3, 3]]
     torch.testing.assert_close(looked_up(encoder, "absent"), [[19 / 6, 19 / 6]])
 
 
 def test_trained_vectors_are_those_of_training_words(vectors: str) -> None:
     settings = everything(vectors, frozen=False, vocabulary="train")
-    encoder = Encoder.build(settings, Vocabulary.from_examples(EXAMPLES, settings))
-    assert encoder.word_vectors is not None
-    assert encoder.word_vectors.table.weight.requires_grad
+    encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
+    assert word_vectors(encoder).table.weight.requires_grad
     assert encoder.vocabulary.words == ("A", "CELL", "Cell", "a", "the")
     mean = [16 / 5, 3.2]
     torch.testing.assert_close(looked_up(encoder, "unseen", "cell"), [mean, [0.0, 1.0]])
@@ -170,7 +171,7 @@ def test_vectors_of_another_language_are_said(vectors: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "needs at least one part: transformer, characters, word_vectors, tags, hashed"),
+        ({}, "needs at least one part: transformer, hashed, characters, word_vectors, tags"),
         ({"hashed": {"dims": 3}}, r"\[encoder.hashed\] has no setting dims; did you mean dim"),
         ({"hashed": {"join": "concat", "dim": 6}}, 'join = "concat" needs a dim that 4 divides'),
         ({"characters": {"dim": 5}}, r"\[encoder.characters\] dim: .* multiple of 2, got 5"),
@@ -193,7 +194,7 @@ def test_a_fusion_that_cannot_be_is_said() -> None:
 def test_the_small_encoder_is_small() -> None:
     settings = EncoderSettings.small()
     assert EncoderSettings.build(settings.model_dump(), where="encoder") == settings
-    encoder = Encoder.build(settings, Vocabulary.from_examples(EXAMPLES, settings))
+    encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
     assert (encoder.dim, encoder.sentence_dim, encoder.context_words) == (128, 0, 0)
     assert not encoder.needs_tags
     assert list(encoder.pretrained_parameters()) == []
@@ -203,12 +204,11 @@ def test_the_small_encoder_is_small() -> None:
 
 def test_a_batch_moves_whole() -> None:
     settings = EncoderSettings.small()
-    encoder = Encoder.build(settings, Vocabulary.from_examples(EXAMPLES, settings))
+    encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
     moved = encoder.prepare(EXAMPLES).to("meta")
-    assert moved.characters is not None
     assert moved.sequences is not None
-    for tensor in (moved.mask, moved.hashed, moved.characters.ids, moved.sequences.take):
-        assert tensor is not None
+    hashed, characters = moved.parts["hashed"], moved.parts["characters"]
+    for tensor in (moved.mask, hashed, characters.ids, moved.sequences.take):
         assert tensor.is_meta
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
+from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import to_numpy
 from spandet.inference.linking import assemble
@@ -86,7 +86,7 @@ def test_the_encoder_stays_on_its_device(name: str, folder: Path) -> None:
         for part, own in PARTS[name].items()
     }
     settings = EncoderSettings.build(values, where="encoder")
-    encoder = Encoder.build(settings, Vocabulary.from_examples(EXAMPLES, settings)).eval()
+    encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES)).eval()
     with pretended_device() as device, torch.no_grad():
         encoder.to(device)
         batch = encoder.prepare(EXAMPLES).to(device)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spandet.encoding.transformer import Pretrained
+from spandet.encoding.transformer import Transformer
 from spandet.pretraining.corpus import Block
 from spandet.pretraining.loop import build_pretraining_engine
 from spandet.pretraining.objective import MaskedPieces, TextStatistics, use_fp32_attention
@@ -20,31 +20,31 @@ from support.pretraining_toys import tiny_encoder, tiny_settings
 
 
 @pytest.fixture
-def encoder(tmp_path: Path) -> Pretrained:
+def encoder(tmp_path: Path) -> Transformer:
     return tiny_encoder(tmp_path / "encoder")
 
 
-def objective(encoder: Pretrained, **values: Any) -> MaskedPieces:
+def objective(encoder: Transformer, **values: Any) -> MaskedPieces:
     size = len(encoder.tokenizer)
     special = np.zeros(size, dtype=bool)
     special[encoder.tokenizer.all_special_ids] = True
     counts = np.arange(size) * (np.arange(size) % 3 > 0)
     mask = encoder.tokenizer.mask_token_id
     statistics = TextStatistics(counts, counts > 0, special, mask)
-    made = MaskedPieces(encoder.transformer.model, statistics, tiny_settings(**values))
+    made = MaskedPieces(encoder.model, statistics, tiny_settings(**values))
     torch.manual_seed(3)
     torch.nn.init.normal_(made.dense.weight, std=0.3)
     torch.nn.init.normal_(made.norm.weight)
     return made.eval()
 
 
-def table_of(encoder: Pretrained) -> Tensor:
-    model: Any = encoder.transformer.model
+def table_of(encoder: Transformer) -> Tensor:
+    model: Any = encoder.model
     table: Tensor = model.embeddings.word_embeddings.weight
     return table
 
 
-def blocks(encoder: Pretrained, count: int) -> list[Block]:
+def blocks(encoder: Transformer, count: int) -> list[Block]:
     """Of pieces that occur."""
     size = len(encoder.tokenizer)
     known = [piece for piece in range(6, size) if piece % 3]
@@ -54,12 +54,12 @@ def blocks(encoder: Pretrained, count: int) -> list[Block]:
 
 @pytest.mark.parametrize("vocabulary", ["all", "corpus"])
 @torch.no_grad()
-def test_the_loss_is_that_of_the_plain_computation(encoder: Pretrained, vocabulary: str) -> None:
+def test_the_loss_is_that_of_the_plain_computation(encoder: Transformer, vocabulary: str) -> None:
     """All places, all pieces, with the matrix of the input embeddings; then pick."""
     made = objective(encoder, vocabulary=vocabulary)
     rows = blocks(encoder, 5)
     batch = made.prepare(rows, [generator(0, n) for n in range(5)])
-    states = encoder.transformer.model(input_ids=batch.ids).last_hidden_state
+    states = encoder.model(input_ids=batch.ids).last_hidden_state
     hidden = made.norm(states + F.gelu(made.dense(states)))
     table = table_of(encoder)
     every = torch.full((len(table),), -torch.inf)
@@ -82,7 +82,7 @@ def test_the_loss_is_that_of_the_plain_computation(encoder: Pretrained, vocabula
 
 
 @torch.no_grad()
-def test_alone_is_as_in_a_batch(encoder: Pretrained) -> None:
+def test_alone_is_as_in_a_batch(encoder: Transformer) -> None:
     made = objective(encoder, whole_words=True)
     rows, numbers = blocks(encoder, 4), range(4)
     together = made(made.prepare(rows, [generator(0, n) for n in numbers]))["masked"]
@@ -95,7 +95,7 @@ def test_alone_is_as_in_a_batch(encoder: Pretrained) -> None:
     assert float(together.total) == pytest.approx(sum(float(one.total) for one in alone), rel=1e-5)
 
 
-def test_it_begins_with_the_frequencies_of_pieces(encoder: Pretrained) -> None:
+def test_it_begins_with_the_frequencies_of_pieces(encoder: Transformer) -> None:
     made = objective(encoder, vocabulary="all")
     torch.nn.init.zeros_(made.norm.weight)
     batch = made.prepare(blocks(encoder, 1), [generator(0)])
@@ -106,7 +106,7 @@ def test_it_begins_with_the_frequencies_of_pieces(encoder: Pretrained) -> None:
     assert probabilities == pytest.approx((counts + 1) / (counts + 1).sum(), rel=1e-4)
 
 
-def test_tied_weights_stay_tied(encoder: Pretrained) -> None:
+def test_tied_weights_stay_tied(encoder: Transformer) -> None:
     """The gradient of output and input arrives in one matrix, which is stored once."""
     settings = tiny_settings()
     made = objective(encoder)
@@ -125,7 +125,7 @@ def test_tied_weights_stay_tied(encoder: Pretrained) -> None:
     assert names == ["encoder.embeddings.word_embeddings.weight"]
 
 
-def test_attention_in_full_precision_is_the_same_attention(encoder: Pretrained) -> None:
+def test_attention_in_full_precision_is_the_same_attention(encoder: Transformer) -> None:
     made = objective(encoder)
     ids = made.prepare(blocks(encoder, 2), [generator(0, n) for n in range(2)]).ids
     before = made.states(ids)
@@ -138,7 +138,7 @@ def test_attention_in_full_precision_is_the_same_attention(encoder: Pretrained) 
     assert torch.allclose(near.float(), before, atol=0.1)
 
 
-def test_lower_layers_learn_more_slowly(encoder: Pretrained) -> None:
+def test_lower_layers_learn_more_slowly(encoder: Transformer) -> None:
     made, settings = objective(encoder), tiny_settings().training()
     optimizer = build_layered_optimizer(made, made.encoder, settings, 0.5)
 

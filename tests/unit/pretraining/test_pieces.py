@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spandet.encoding.transformer import Pretrained
+from spandet.encoding.transformer import Transformer
 from spandet.errors import UsageError
 from spandet.pretraining.corpus import Cutter, PieceCorpus, read_pieces, write_pieces
 from spandet.text import Document
@@ -14,17 +14,17 @@ from support.pretraining_toys import texts, tiny_encoder
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Pretrained:
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Transformer:
     return tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
 
-def cutter(encoder: Pretrained, *, held_out: float = 0.1) -> Cutter:
+def cutter(encoder: Transformer, *, held_out: float = 0.1) -> Cutter:
     backend = encoder.tokenizer.backend_tokenizer
     return Cutter(backend, encoder.pieces.special, len(encoder.tokenizer), held_out)
 
 
 def pieces_of(
-    documents: list[Document], encoder: Pretrained, folder: Path, *, held_out: float = 0.1
+    documents: list[Document], encoder: Transformer, folder: Path, *, held_out: float = 0.1
 ) -> PieceCorpus:
     write_pieces([documents], cutter(encoder, held_out=held_out), folder / "pieces")
     return read_pieces(folder / "pieces")
@@ -43,7 +43,7 @@ def rows(ids: np.ndarray, separator: int) -> list[tuple[int, ...]]:
     return found
 
 
-def test_pieces_are_those_of_the_tokenizer(encoder: Pretrained, tmp_path: Path) -> None:
+def test_pieces_are_those_of_the_tokenizer(encoder: Transformer, tmp_path: Path) -> None:
     documents = texts(50)
     corpus = pieces_of(documents, encoder, tmp_path)
     (separator,) = encoder.pieces.special.suffix
@@ -59,7 +59,7 @@ def test_pieces_are_those_of_the_tokenizer(encoder: Pretrained, tmp_path: Path) 
     assert (corpus.train.starts == ~np.isin(corpus.train.ids, list(inner))).all()
 
 
-def test_held_out_documents_are_never_trained_on(encoder: Pretrained, tmp_path: Path) -> None:
+def test_held_out_documents_are_never_trained_on(encoder: Transformer, tmp_path: Path) -> None:
     """Not even as a copy; and the choice depends on nothing but the text."""
     documents = texts(400)
     corpus = pieces_of([*documents, *documents[::-1]], encoder, tmp_path / "a")
@@ -74,7 +74,7 @@ def test_held_out_documents_are_never_trained_on(encoder: Pretrained, tmp_path: 
 
 
 def test_texts_are_cut_once(
-    encoder: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: Transformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
     cut = Cutter.cut
@@ -94,7 +94,7 @@ def test_texts_are_cut_once(
     assert calls == 3
 
 
-def test_special_pieces_in_a_text_are_text(encoder: Pretrained, tmp_path: Path) -> None:
+def test_special_pieces_in_a_text_are_text(encoder: Transformer, tmp_path: Path) -> None:
     corpus = pieces_of([Document("ba [SEP] \ud800 ba")], encoder, tmp_path, held_out=0)
 
     (separator,) = encoder.pieces.special.suffix
@@ -111,7 +111,7 @@ def test_special_pieces_in_a_text_are_text(encoder: Pretrained, tmp_path: Path) 
     ],
 )
 def test_without_text_there_is_no_cache(
-    encoder: Pretrained, tmp_path: Path, documents: list[Document], why: str
+    encoder: Transformer, tmp_path: Path, documents: list[Document], why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
         pieces_of(documents, encoder, tmp_path)
