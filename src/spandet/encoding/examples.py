@@ -1,4 +1,4 @@
-"""The border between text and tensors: one sentence with the context it is read in."""
+"""Input of the encoder: one sentence with its context."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from spandet.text import Document, Sentence
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One sentence with the context it is read in."""
+    """One sentence with its context."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...] = ()
     """One part-of-speech tag per word, or none at all."""
     left: tuple[str, ...] = ()
-    """Words before it in its document, the nearest last."""
+    """Context words before the sentence, the nearest last."""
     right: tuple[str, ...] = ()
-    """Words after it in its document, the nearest first."""
+    """Context words after the sentence, the nearest first."""
 
     def __post_init__(self) -> None:
         if self.tags and len(self.tags) != len(self.words):
@@ -33,10 +33,10 @@ def examples_of(
     passage_words: int = 0,
     neighbour_sentences: bool = False,
 ) -> list[Example]:
-    """One example per sentence, in its passage or with some neighbouring words on each side.
+    """One example per sentence, with its passage or some neighbouring words as context.
 
-    Neighbours are the document's own; beyond its first and last sentence come the words that its
-    source had before and after them, unless there are passages.
+    Context comes from the document; without passages, the words that its source has before the
+    first and after the last sentence (`Sentence.before`, `after`) follow.
 
     Args:
         document: Where the sentences are.
@@ -49,7 +49,7 @@ def examples_of(
     if not sentences:
         return []
     if passage_words:
-        return list(chain.from_iterable(map(_mates, passages(sentences, passage_words))))
+        return list(chain.from_iterable(map(_passage_examples, passages(sentences, passage_words))))
     before, after = sentences[0].before, sentences[-1].after
     if neighbour_sentences:
         own = [sentence.words for sentence in sentences]
@@ -86,9 +86,9 @@ def _previous(runs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def passages(sentences: Sequence[Sentence], words: int) -> Iterator[list[Sentence]]:
-    """Neighbours, as many as have at most `words` words together; a longer sentence is alone.
+    """Group neighbouring sentences of up to `words` words in total; a longer sentence is alone.
 
-    What follows the end of a passage has passages that do not depend on what came before.
+    The passages after the end of a passage do not depend on the sentences before it.
     """
     run: list[Sentence] = []
     taken = 0
@@ -102,8 +102,8 @@ def passages(sentences: Sequence[Sentence], words: int) -> Iterator[list[Sentenc
         yield run
 
 
-def _mates(passage: Sequence[Sentence]) -> Iterator[Example]:
-    """The sentences of a passage, each with all others as context."""
+def _passage_examples(passage: Sequence[Sentence]) -> Iterator[Example]:
+    """The sentences of a passage, each with all other sentences as context."""
     words = tuple(chain.from_iterable(sentence.words for sentence in passage))
     end = 0
     for sentence in passage:
@@ -112,7 +112,7 @@ def _mates(passage: Sequence[Sentence]) -> Iterator[Example]:
 
 
 def together(examples: Sequence[Example]) -> list[list[int]]:
-    """The numbers of the examples that are in one passage, if all of them come from passages."""
+    """Group the numbers of examples by passage; all examples must come from passages."""
     found: list[list[int]] = []
     for number, example in enumerate(examples):
         before = examples[number - 1] if number else None

@@ -1,4 +1,4 @@
-"""From what the parts say of each word to the one vector that detectors see."""
+"""Fusion of the vectors of all parts to one vector per word."""
 
 from typing import Literal
 
@@ -13,33 +13,33 @@ from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import Sequences
 
 _CELLS: dict[str, Cell] = {"bilstm": "lstm", "bigru": "gru"}
-_SMALL = 128
+_DEFAULT_DIM = 128
 
 
 class FusionSettings(Settings):
-    """How the parts' vectors become one; only the sentence's own words take part."""
+    """How the vectors of the parts become one vector per word; context words are not included."""
 
     kind: Literal["bilstm", "bigru", "none"] = "bilstm"
-    """A recurrent net over the sentence, or none."""
+    """The recurrent network over the sentence; "none" has none."""
     dim: int = Field(default=0, ge=0)
-    """Size of a word vector; 0 = the transformer's, without one 128. With kind = "none", any other
-    size is reached by a linear map, and 0 leaves the vectors side by side as they are."""
+    """Size of a word vector; 0 = that of the transformer, or 128 without one. With kind = "none",
+    0 concatenates the vectors of the parts, and any other size adds a linear map."""
     layers: int = Field(default=1, ge=1)
     """Recurrent layers."""
     recurrent_dim: int = Field(default=0, ge=0, multiple_of=2)
-    """Size of the recurrent output, both directions together; 0 = dim. Any other size is brought
-    to dim by a linear map."""
+    """Size of the recurrent output, both directions together; 0 = dim. Any other size adds a linear
+    map to dim."""
     bypass: bool = False
-    """Let the transformer's vectors pass by the recurrent net and join its output through a linear
-    map."""
+    """Concatenate the transformer's vectors with the recurrent output instead of its input, and map
+    both to dim."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """On what each recurrent layer gives."""
+    """Dropout on the output of each recurrent layer."""
     norm: bool = False
-    """Normalise the finished vector (LayerNorm)."""
+    """Apply LayerNorm to the word vector."""
 
 
 class Fusion(nn.Module):
-    """Vectors of the parts → one vector per word."""
+    """The vectors of all parts → one vector per word."""
 
     def __init__(self, settings: FusionSettings, *, transformer_dim: int, other_dim: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Fusion(nn.Module):
             self.net = None
             self.dim = settings.dim or arriving
         else:
-            self.dim = settings.dim or transformer_dim or _SMALL
+            self.dim = settings.dim or transformer_dim or _DEFAULT_DIM
             self.net = _net(settings, other_dim if settings.bypass else arriving, self.dim)
             arriving = self.net.dim + (transformer_dim if settings.bypass else 0)
         maps = settings.bypass or arriving != self.dim or (settings.kind == "none" and settings.dim)
@@ -66,9 +66,9 @@ class Fusion(nn.Module):
         others: list[Float[Tensor, "item _"]],
         sequences: Sequences | None,
     ) -> Float[Tensor, "item dim"]:
-        """One vector per word of the flat list (Proposer and Regressor, eqs. 1 and 4).
+        """Compute one vector per word (Proposer and Regressor, eqs. 1 and 4).
 
-        The parts stand side by side in another order than in eq. 1, which only renumbers weights.
+        The parts are concatenated in another order than in eq. 1, which only permutes weights.
         """
         own = [] if transformer is None else [transformer]
         if self.net is None:

@@ -1,8 +1,8 @@
 """Files of word vectors: GloVe (text without a header), word2vec (text or binary), gzipped or not.
 
-Text has a word and its numbers per line, parted by single spaces; word2vec puts the number of words
-and of dimensions on a line of their own at the top. Binary word2vec has the same first line, and
-then each word, a space, and its numbers as 32-bit floats, lowest byte first.
+Text has a word and its numbers per line, separated by single spaces; word2vec has a first line with
+the number of words and of dimensions. Binary word2vec has the same first line, and then each word,
+a space, and its numbers as little-endian 32-bit floats.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from spandet.formats.source import Source
 
 _CHUNK = 1 << 20
 _FLOAT_BYTES = 4
-_MOST_NUMBERS = 1 << 16
+_MAX_DIM = 1 << 16
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Words in order, and a row of numbers for each."""
+    """Sorted words, and the vector of each."""
 
     words: tuple[str, ...]
     table: np.ndarray
@@ -37,14 +37,14 @@ class _Header:
 
 
 def read_vectors(path: str, *, wanted: Collection[str] | None) -> Vectors:
-    """The vectors of a file; of a word that is there twice, the first.
+    """Read the vectors of a file; the first one of a word that occurs more than once.
 
     Args:
         path: The file.
         wanted: Words to keep; None for all.
 
     Raises:
-        FormatError: names the line or word, and how many numbers it should have.
+        FormatError: a line or word does not have the expected numbers.
     """
     source = Source(path)
     found: dict[str, np.ndarray] = {}
@@ -73,11 +73,11 @@ def _header(line: bytes) -> _Header | None:
     if len(fields) != 2 or not all(field.isdigit() and len(field) < 10 for field in fields):
         return None
     count, dim = map(int, fields)
-    return _Header(count, dim) if 0 < dim <= _MOST_NUMBERS else None
+    return _Header(count, dim) if 0 < dim <= _MAX_DIM else None
 
 
 def _is_text(line: bytes, dim: int) -> bool:
-    """Does the line after the header end with numbers that one can read?"""
+    """Whether the line after the header ends with numbers in text form."""
     return all(map(_is_number, line.rstrip().rsplit(b" ", dim)[1:]))
 
 
@@ -101,7 +101,7 @@ def _text(
         row = line.rstrip(" ")
         try:
             dim = dim or _dim(row)
-            # Most lines are not wanted: their first field tells so without cutting up the rest.
+            # Fast path: most words are not wanted, and their lines need not be split.
             if wanted is None or row.count(" ") < dim or row[: row.index(" ")] in wanted:
                 word, vector = _row(row, dim)
                 if wanted is None or word in wanted:
@@ -112,14 +112,14 @@ def _text(
 
 def _dim(row: str) -> int:
     dim = max(1, row.count(" "))
-    if dim > _MOST_NUMBERS:
-        raise FormatError(f"found {dim:,} numbers, expected at most {_MOST_NUMBERS:,}")
+    if dim > _MAX_DIM:
+        raise FormatError(f"found {dim:,} numbers, expected at most {_MAX_DIM:,}")
     return dim
 
 
 def _row(row: str, dim: int) -> tuple[str, np.ndarray]:
     word, *fields = row.rsplit(" ", dim)
-    # A word may have spaces, but then it does not end with a number.
+    # A word may contain spaces; if its last field is a number, the line has too many numbers.
     more = " " in word and _is_number(word.rsplit(" ", 1)[1])
     if len(fields) < dim or more:
         raise FormatError(f"expected a word and {dim} numbers, got {row.count(' ')} numbers")
@@ -152,19 +152,19 @@ def _binary(
 def _binary_records(
     read: Callable[[int], bytes], size: int
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """Words with their numbers; None for what the file no longer has, or where no word ends."""
+    """Words with their numbers; None if the file ends first, or the word has no end."""
     buffer, position = b"", 0
     while True:
         space = buffer.find(b" ", position)
         end = space + 1 + size
         if space < 0 or end > len(buffer):
-            endless = space < 0 and len(buffer) - position > _CHUNK
-            chunk = b"" if endless else read(max(_CHUNK, size))
+            is_endless = space < 0 and len(buffer) - position > _CHUNK
+            chunk = b"" if is_endless else read(max(_CHUNK, size))
             if not chunk:
                 yield buffer[position:], None
                 return
             buffer, position = buffer[position:] + chunk, 0
             continue
-        # Some writers end each vector with a line feed, which then stands before the next word.
+        # Some writers end each vector with a line feed, which is then before the next word.
         yield buffer[position:space].lstrip(b"\n"), buffer[space + 1 : end]
         position = end

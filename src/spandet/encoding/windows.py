@@ -1,4 +1,4 @@
-"""Which pieces a transformer reads at once: context around a sentence, windows over a long one."""
+"""Windows of pieces that fit into a transformer: a sentence with context, or parts of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A run of pieces that is read at once, and the part of it whose vectors are kept.
+    """Consecutive pieces that are encoded together, and those of them whose vectors are kept.
 
-    Pieces are counted from the first one of the context before the sentence.
+    Pieces are counted from the first piece of the context before the sentence.
     """
 
     start: int
@@ -22,19 +22,19 @@ class Window:
 def windows_of(
     before: int, own: int, after: int, *, capacity: int, context: int, overlap: int
 ) -> list[Window]:
-    """How to read a sentence of `own` pieces with context before and after it.
+    """The windows of a sentence of `own` pieces with context before and after it.
 
-    Context is shared equally by both sides, what one side does not have goes to the other, and the
-    nearest pieces are taken. A sentence over the capacity has none: it is read in windows of the
-    same size, and each piece is kept from the window whose edges are farthest from it.
+    Both sides get half of the context each, as its nearest pieces; what one side does not have goes
+    to the other. A sentence longer than the capacity has no context: it is divided into overlapping
+    windows of equal size, and each piece is kept from the window whose edges are farthest from it.
 
     Args:
-        before: Pieces of context at hand on the left.
-        own: Pieces of the sentence.
-        after: Pieces of context at hand on the right.
-        capacity: Most pieces that can be read at once.
-        context: Most pieces of context, both sides together.
-        overlap: Pieces that neighbouring windows share at least.
+        before: Number of context pieces before the sentence.
+        own: Number of pieces of the sentence.
+        after: Number of context pieces after the sentence.
+        capacity: Maximum pieces of a window.
+        context: Maximum pieces of context, both sides together.
+        overlap: Minimum number of pieces that neighbouring windows share.
     """
     start, end = before, before + own
     room = min(context, capacity - own)
@@ -44,7 +44,7 @@ def windows_of(
         return [Window(start - left, end + right, start, end)]
     step = capacity - min(overlap, capacity // 2)
     starts = [*range(start, end - capacity, step), end - capacity]
-    # Windows have one size, so the farthest edges are those of the window with the nearest middle.
+    # Windows have equal sizes: the one with the farthest edges is the one with the nearest middle.
     borders = [(a + b + capacity) // 2 for a, b in pairwise(starts)]
     kept = pairwise([start, *borders, end])
     return [Window(s, s + capacity, a, b) for s, (a, b) in zip(starts, kept, strict=True)]
