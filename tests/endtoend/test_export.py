@@ -221,7 +221,7 @@ def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 )
 def test_a_damaged_part_does_not_get_out(part: str, reused: Reused, tmp_path: Path) -> None:
     reused(damage=part)
-    with pytest.raises(ExportError, match="does not do what torch does"):
+    with pytest.raises(ExportError, match="the export differs from torch"):
         export(small_model(ONE), tmp_path / "out", data=small_documents(20, seed=5))
     assert list(tmp_path.iterdir()) == []
 
@@ -235,8 +235,8 @@ def test_eight_bits_are_reported_beside_the_others(reused: Reused, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [one.name for one in report.measured] == ["torch", "onnx", "int8"]
     assert all(one.f1 is not None and one.f1 > 0.3 for one in report.measured)
-    assert "F1" in report.title  # and nothing of parity, which was shown of the float graphs
-    assert "apart" not in report.title
+    assert "F1" in report.title  # and nothing about parity, which is that of the float graphs
+    assert "differ" not in report.title
     model = onnx.load(tmp_path / "out" / "detector.filter.forward.onnx")
     assert "MatMulInteger" in {node.op_type for node in model.graph.node}
     found = list(Recognizer.from_pretrained(tmp_path / "out").predict(gold))
@@ -254,7 +254,7 @@ def test_eight_bits_that_lose_f1_do_not_get_out(
 
     monkeypatch.setattr(folders, "quantize", badly)
     options = ExportOptions(int8=True)
-    with pytest.raises(ExportError, match=r"lose too many points of F1: .* allowed are 0\.5"):
+    with pytest.raises(ExportError, match=r"loses too many points of F1: .* allowed are 0\.5"):
         export(small_model(ONE), tmp_path / "out", data=small_documents(), options=options)
     assert list(tmp_path.iterdir()) == []
 

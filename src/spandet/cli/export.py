@@ -1,4 +1,4 @@
-"""spandet export MODEL --onnx DIR: a model whose parts run on onnxruntime."""
+"""spandet export MODEL --onnx DIR: write a model that runs on onnxruntime."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Onnx = Annotated[
     Path, typer.Option("--onnx", metavar="DIR", help="The folder to write; new or empty.")
 ]
 Int8 = Annotated[
-    bool, typer.Option("--int8", help="Weights of eight bits; needs labelled --data to prove them.")
+    bool, typer.Option("--int8", help="Quantise weights to int8; needs labelled --data.")
 ]
 Data = Annotated[
     str | None,
-    typer.Option("--data", metavar="FILE", help="What to compare on; else our own sentences."),
+    typer.Option("--data", metavar="FILE", help="Data to compare on; else generated sentences."),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Read so many documents of the data.")
+    int | None, typer.Option("--limit", min=1, help="Maximum number of documents of the data.")
 ]
 MaxLoss = Annotated[
     float,
-    typer.Option("--max-loss", min=0, help="Most points of F1 that eight bits may lose."),
+    typer.Option("--max-loss", min=0, help="Largest loss of F1 by int8, in points."),
 ]
 
 
@@ -43,13 +43,13 @@ def export_command(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Export a model to ONNX. It is accepted only if it finds what torch finds.
+    """Export a model to ONNX; it is written only if it predicts the same as torch.
 
     The folder is used like that of any model: predict, trace, serve, from_pretrained.
     """
     check_no_writer(onnx)
     documents = [] if data is None else list(islice(read(data, from_), limit))
-    # torch takes seconds to load: mistakes in what to read come first.
+    # torch takes seconds to load: errors in the input files come first.
     from spandet.onnx_export import ExportOptions, export
 
     report = export(
@@ -58,6 +58,6 @@ def export_command(
         data=documents,
         options=ExportOptions(int8=int8, max_loss=max_loss),
         overrides=set_ or (),
-        say=note,
+        notify=note,
     )
     show(report, json_=json_, markdown=False, html=None)

@@ -1,4 +1,4 @@
-"""spandet pack MODEL OUT: the same model in less room."""
+"""spandet pack MODEL OUT: write a smaller model folder."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; new or empty.")]
 Data = Annotated[
     list[str],
-    typer.Option("--data", metavar="FILE", help="Labelled, to measure F1 on; repeatable."),
+    typer.Option("--data", metavar="FILE", help="Labelled data to measure F1 on; repeatable."),
 ]
 Weights = Annotated[
     Literal["float32", "half", "int8"],
-    typer.Option("--weights", help="How weights are kept; in memory they are always in full."),
+    typer.Option("--weights", help="How weights are stored; in memory they are float32."),
 ]
 Prune = Annotated[
     list[str] | None,
     typer.Option(
-        "--prune", metavar="CORPUS", help="Keep the word pieces of this text; repeatable."
+        "--prune", metavar="CORPUS", help="Keep only the pieces of this text; repeatable."
     ),
 ]
 Pieces = Annotated[
     int,
-    typer.Option("--pieces", min=0, help="Keep so many pieces, frequent ones after needed ones."),
+    typer.Option(
+        "--pieces", min=0, help="Size of the pruned vocabulary; frequent pieces fill it up."
+    ),
 ]
-MaxLoss = Annotated[
-    float, typer.Option("--max-loss", min=0, help="Most points of F1 that may be lost.")
-]
+MaxLoss = Annotated[float, typer.Option("--max-loss", min=0, help="Largest loss of F1, in points.")]
 About = Annotated[
     Path | None,
-    typer.Option("--about", metavar="FILE", help="Markdown to begin the model's card with."),
+    typer.Option("--about", metavar="FILE", help="Markdown for the start of the model card."),
 ]
 
 
@@ -57,18 +57,18 @@ def pack_command(
     set_: Set = None,
     json_: Json = False,
 ) -> None:
-    """Write a model with shorter weights and a smaller vocabulary, if it is nearly as good.
+    """Write a smaller model: quantised weights, pruned vocabulary; only if F1 hardly falls.
 
-    The folder is used like that of any model, and no slower.
+    The folder is used like that of any model. Speed and memory are those of the parent.
     """
     if pieces and not prune:
-        raise UsageError("--pieces is for a vocabulary that is pruned: give a text with --prune")
+        raise UsageError("--pieces is for a pruned vocabulary: give a text with --prune")
     check_no_writer(out)
     named = dict(map(_labelled, data))
     if len(named) < len(data):
         raise UsageError(f"--data has files of one name, expected different ones: {sorted(named)}")
     opening = None if about is None else _read(about)
-    # torch takes seconds to load: mistakes in what to read come first.
+    # torch takes seconds to load: errors in the input files come first.
     from spandet.packing import PackOptions, pack
 
     report = pack(
@@ -78,13 +78,13 @@ def pack_command(
         corpus=_texts(prune or ()),
         options=PackOptions(weights=weights, pieces=pieces, max_loss=max_loss, about=opening),
         overrides=set_ or (),
-        say=note,
+        notify=note,
     )
     show(report, json_=json_, markdown=False, html=None)
 
 
 def _labelled(path: str) -> tuple[str, list[Document]]:
-    """The file's name with whose words are read, and its documents."""
+    """The file's name, with whether its words are given, and its documents."""
     documents = list(read(path))
     is_raw = all(document.own_sentences is None for document in documents)
     return f"{Path(path).name} ({'raw text' if is_raw else 'its own words'})", documents

@@ -35,7 +35,7 @@ class EncoderBatch:
     forms: Int[Tensor, " item"]
     """The number of each item among the distinct words of the batch."""
     parts: Mapping[str, Any]
-    """What each part has prepared, by name."""
+    """The input of each part, by name."""
     sequences: Sequences | None = None
     cached: Float[Tensor, "cached_row dim"] | None = None
     """Outputs of `Encoder.transformer_words` for these sentences; used instead of `pieces`."""

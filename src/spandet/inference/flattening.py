@@ -27,7 +27,7 @@ _CONSTANTS = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class Flat:
-    """Tensors by path, and what they are part of."""
+    """Tensors by path, and the structure that contains them."""
 
     tensors: dict[str, Tensor]
     structure: Structure
@@ -88,7 +88,7 @@ def rebuild(structure: Structure, tensors: Mapping[str, Tensor], classes: Classe
 
 
 def is_structure(structure: Structure, classes: Classes) -> bool:
-    """Can `rebuild` use this value, which was read from a file?"""
+    """Whether `rebuild` can use this value, which was read from a file."""
     if isinstance(structure, list):
         return all(is_structure(item, classes) for item in structure)
     if not isinstance(structure, dict):

@@ -32,7 +32,7 @@ Precision = Literal["float32", "int8"]
 
 
 class GraphRow(Settings):
-    """What `onnx.json` says about one exported method."""
+    """One exported method in `onnx.json`."""
 
     weights: tuple[str, ...] = ()
     """The names of the weights in its graph."""

@@ -107,7 +107,7 @@ class Graph:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What is raised if the inputs do not fit the graph."""
+        """The exceptions for inputs that do not fit the graph."""
         return _onnxruntime_errors()
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> list[Tensor]:
@@ -159,11 +159,11 @@ class Replacement:
 
 
 def find_graph(root: nn.Module, name: str, result: Structure) -> Replacement | None:
-    """What the graph with this name computes in a model; None if there is no such method.
+    """Find the method of a model that a graph computes; None if there is no such method.
 
     Args:
         root: The model.
-        name: Of the graph's file.
+        name: Name of the graph's file.
         result: The structure of the method's result; None for a graph of version 1.
     """
     for path, module in exported_modules(root):

@@ -1,6 +1,6 @@
-"""Export of trained models to ONNX, behind gates: nothing that differs from torch gets out."""
+"""Export of trained models to ONNX; an export that differs from torch is not written."""
 
-from spandet.onnx_export.errors import ExportError
+from spandet.onnx_export.folders import ExportError
 from spandet.onnx_export.report import ExportReport
 from spandet.onnx_export.run import ExportOptions, export
 

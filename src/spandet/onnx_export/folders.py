@@ -1,4 +1,4 @@
-"""The folders of exported models while they are made."""
+"""Folders of exported models while they are built."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
+from spandet.errors import SpandetError
 from spandet.inference.manifest import refresh_manifest
 from spandet.inference.onnx_folder import Exported, GraphRow, Manifest, Precision
 from spandet.inference.recognizer import Recognizer
-from spandet.onnx_export.errors import ExportError, KeptInTorchError
-from spandet.onnx_export.graphs import export_method
-from spandet.onnx_export.quantized import quantize
+from spandet.onnx_export.graphs import KeptInTorchError, export_method, quantize
 from spandet.onnx_export.recording import Calls
 
 _COPIED = ("README.md", "recipe.toml", "run.json")
 """Files of a training run that are copied with its model."""
+Notify = Callable[[str], None]
+"""Is called with each step of an export, for the user."""
+
+
+class ExportError(SpandetError):
+    """An export that failed one of its checks; nothing is written."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Built:
 
 
 def build_float(
-    recognizer: Recognizer, recorded: Sequence[Calls], folder: Path, report: Callable[[str], None]
+    recognizer: Recognizer, recorded: Sequence[Calls], folder: Path, notify: Notify
 ) -> Built:
     """Export every recorded method for which that is possible.
 
@@ -45,7 +50,7 @@ def build_float(
     needed: list[str] = []
     for number, calls in enumerate(recorded, start=1):
         name = calls.method.name
-        report(f"exporting {number}/{len(recorded)} {name}")
+        notify(f"exporting {number}/{len(recorded)} {name}")
         try:
             methods[name] = export_method(root, calls, folder)
         except KeptInTorchError as error:
@@ -71,15 +76,15 @@ def _without(methods: dict[str, GraphRow], needed: tuple[str, ...]) -> dict[str,
     }
 
 
-def build_int8(built: Built, folder: Path, prefix: str, report: Callable[[str], None]) -> Built:
-    """Copy the folder, with those graphs quantised whose names begin with a prefix."""
+def build_int8(built: Built, folder: Path, prefix: str, notify: Notify) -> Built:
+    """Copy the folder with its graphs quantised whose names begin with a prefix."""
     folder.mkdir()
     for path in built.folder.iterdir():
         copied = folder / path.name
         if path.is_dir():
             shutil.copytree(path, copied)
         elif path.suffix == ".onnx" and path.stem.startswith(prefix):
-            report(f"quantising {path.stem}")
+            notify(f"quantising {path.stem}")
             quantize(path, copied)
         else:
             shutil.copyfile(path, copied)
@@ -100,7 +105,7 @@ def size_of(folder: Path) -> int:
 
 
 def publish(built: Built, model: Path, out: Path) -> None:
-    """Move what was built into `out`, copy the files of the training run, and delete the rest."""
+    """Move the built folder into `out`, copy the files of the training run, delete the rest."""
     for name in _COPIED:
         if (model / name).is_file():
             shutil.copyfile(model / name, out / name)
@@ -117,7 +122,7 @@ def weights_of(built: Built, recognizer: Recognizer) -> dict[str, int]:
 
 
 def kept_in_torch(built: Built, recognizer: Recognizer) -> dict[str, str]:
-    """Methods and weights that are still computed by torch, and why."""
+    """Methods and weights that torch still computes, with the reasons."""
     rest: dict[str, int] = {}
     for name, parameter in recognizer.modules().named_parameters():
         module = name.rpartition(".")[0]

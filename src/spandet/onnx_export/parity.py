@@ -1,4 +1,4 @@
-"""The parity gate: does an exported model find what the model in torch finds?"""
+"""The parity check: an exported model must predict the same entities as the model in torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from spandet.text import CharSpan, Document, Entity
 
 SCORE_BOUND = 1e-4
-"""How far scores may be apart."""
+"""Largest difference of scores."""
 _SHOWN = 3
 
 _Key = tuple[tuple[CharSpan, ...], str]
@@ -17,33 +17,33 @@ _Key = tuple[tuple[CharSpan, ...], str]
 
 @dataclass(frozen=True)
 class Parity:
-    """What came out of comparing two models on the same documents."""
+    """The comparison of two models on the same documents."""
 
     documents: int
     entities: int
-    """That both find."""
+    """Entities that both models predict."""
     largest: float
-    """How far the scores of one entity are apart at most."""
+    """Largest difference between the scores of an entity."""
     ties: int
-    """Entities that only one finds because something was as good, or just at the threshold."""
+    """Entities that only one model predicts, which rounding explains (see `compare`)."""
     different: tuple[str, ...]
-    """Entities that only one finds for no such reason."""
+    """Other entities that only one model predicts."""
     bound: float
 
     @property
     def passed(self) -> bool:
-        """Do they agree? Models that find nothing have nothing to agree on."""
+        """Whether the models agree; models that predict nothing do not pass."""
         return self.entities > 0 and not self.different and self.largest <= self.bound
 
     @property
     def reason(self) -> str:
-        """Why it did not pass, in words."""
+        """Why the check failed."""
         if self.different:
             some = "; ".join(self.different[:_SHOWN])
-            return f"{len(self.different):,} entities are found by one of both only: {some}"
+            return f"{len(self.different):,} entities are predicted by one model only: {some}"
         if not self.entities:
-            return "the model found nothing, so there was nothing to compare: give it other --data"
-        return f"scores are up to {self.largest:.1e} apart, more than {self.bound:.0e}"
+            return "the model predicts no entity, so nothing was compared: use other --data"
+        return f"scores differ by up to {self.largest:.1e}, allowed are {self.bound:.0e}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -65,13 +65,16 @@ def compare(
     threshold: float,
     bound: float = SCORE_BOUND,
 ) -> Parity:
-    """Entities must be the same, up to ties, and their scores nearly so.
+    """Compare entities and scores.
+
+    An entity of one model only is a tie if its score is within `bound` of the threshold, or of that
+    of an overlapping entity of the other model only.
 
     Args:
-        expected: What torch finds.
-        found: What the exported model finds in the same documents.
-        threshold: From which score on something is an entity.
-        bound: How far scores may be apart.
+        expected: The predictions of torch.
+        found: The predictions of the exported model for the same documents.
+        threshold: The lowest score of an entity.
+        bound: Largest difference of scores.
     """
     documents = entities = ties = 0
     largest = 0.0
@@ -86,18 +89,18 @@ def compare(
             [ours[key] for key in ours.keys() - both],
             [theirs[key] for key in theirs.keys() - both],
         )
-        for entity, who, rivals in _lonely(*only):
+        for entity, model, rivals in _of_one_model(*only):
             if _is_tie(entity, rivals, threshold, bound):
                 ties += 1
             else:
-                different.append(f"{who}: {_described(entity, one)}")
+                different.append(f"{model}: {_described(entity, one)}")
     return Parity(documents, entities, largest, ties, tuple(different), bound)
 
 
-def _lonely(
+def _of_one_model(
     ours: Sequence[Entity[CharSpan]], theirs: Sequence[Entity[CharSpan]]
 ) -> Iterator[tuple[Entity[CharSpan], str, Sequence[Entity[CharSpan]]]]:
-    """Every entity that only one side has, with those that only the other side has."""
+    """Every entity of one model only, with those of the other model only."""
     yield from ((entity, "torch", theirs) for entity in ours)
     yield from ((entity, "onnx", ours) for entity in theirs)
 
@@ -108,7 +111,7 @@ def _is_tie(
     threshold: float,
     bound: float,
 ) -> bool:
-    """Could rounding alone have made the difference?"""
+    """Whether rounding explains why only one model predicts an entity."""
     score = _score(entity)
     if abs(score - threshold) <= bound:
         return True

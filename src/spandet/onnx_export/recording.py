@@ -1,4 +1,4 @@
-"""Recorded calls of the methods that are to be exported: the example inputs of their graphs."""
+"""Recorded calls of the methods to export, on sample sentences of many lengths."""
 
 from __future__ import annotations
 
@@ -6,14 +6,39 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
 
 from spandet.encoding import Example
+from spandet.generation import generate
 from spandet.inference.flattening import RESULT, Arguments, Flat, flatten
 from spandet.inference.onnx_methods import ExportedMethod, exported_modules, methods_of
 from spandet.inference.recognizer import Recognizer
+from spandet.text import Document, WordRow
+
+_SAMPLE_SEED = 71
+_SAMPLE_SENTENCES = 40
+_SAMPLE_LENGTHS = (1, 2, 3, 5, 50, 120, 200)
+_UNUSUAL_TEXTS = ("", "?", "word", "Ünïcödé ΑΒΓ 漢字 שלום مرحبا", "a" * 300)
+_SPREAD = 6
+
+
+def sample_documents(sentences: int = _SAMPLE_SENTENCES) -> list[Document]:
+    """Generated documents, sentences of 1 to 200 words, and unusual texts."""
+    documents = [Document(document.text) for document in generate(sentences, seed=_SAMPLE_SEED)]
+    words = list(chain.from_iterable(s.words for d in documents for s in d.sentences))
+    rows = [Document.from_rows([WordRow(words[:length], [])]) for length in _SAMPLE_LENGTHS]
+    return [*documents, *rows, *map(Document, _UNUSUAL_TEXTS)]
+
+
+def sample_batches(recognizer: Recognizer, documents: Sequence[Document]) -> list[list[Example]]:
+    """Batches that differ in their number of sentences, longest sentence and sum of words."""
+    examples = recognizer.tagged([e for d in documents for e in recognizer.examples_of(d)])
+    by_length = sorted(examples, key=lambda example: len(example.words))
+    some = by_length[:: max(1, len(by_length) // (3 * _SPREAD))]
+    return [some[-3:], some[-1:], some[:1], some[1::2], some[2::3], some[:5], some[_SPREAD:-1]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +59,7 @@ class Call:
         return {path: tuple(tensor.shape) for path, tensor in self.inputs.items()}
 
     def same_structure(self, other: Call) -> bool:
-        """Do two calls differ in nothing but tensors?"""
+        """Whether two calls differ in nothing but tensors."""
         return (
             self.arguments.structure == other.arguments.structure
             and self.result.structure == other.result.structure

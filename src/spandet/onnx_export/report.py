@@ -1,4 +1,4 @@
-"""What an export was made of, and how it did at its gates."""
+"""The report of an export: exported methods, parity with torch, F1, size and speed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Measured:
-    """One form of the model: how well and how fast it works."""
+    """F1, size and speed of the model in one form."""
 
     name: str
     """torch, onnx or int8."""
     megabytes: float
     seconds: float
-    """For all sentences that were timed."""
+    """Time for all timed sentences."""
     f1: float | None
-    """Where the data say what is right."""
+    """On labelled data."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -37,31 +37,31 @@ class Measured:
 
 @dataclass(frozen=True)
 class ExportReport(Tabular):
-    """All that there is to say about an accepted export."""
+    """The report of an accepted export."""
 
     precision: Precision
     exported: Mapping[str, int]
-    """The parts that are graphs, and how many weights each has."""
+    """The exported methods, and the number of weights of each."""
     kept: Mapping[str, str]
-    """What stayed in torch, and why."""
+    """Methods and weights that torch still computes, with the reasons."""
     parity: Parity
     measured: tuple[Measured, ...]
     sentences: int
-    """How many were timed."""
+    """Number of timed sentences."""
     clock: str
-    """How they were timed."""
+    """How the time was measured."""
     remarks: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """How much was exported, and what was shown of just this form of it."""
-        what = f"exported {len(self.exported)} parts ({self.precision})"
-        if self.precision == "int8":  # parity was shown of the float graphs alone
+        """The number of exported methods, and the result of the check of this precision."""
+        what = f"exported {len(self.exported)} methods ({self.precision})"
+        if self.precision == "int8":  # parity was checked for the float graphs only
             before, after = (percent(self.measured[place].f1 or 0.0) for place in (0, -1))
             return f"{what}: F1 {after}, with torch {before}"
         return (
-            f"{what}: as torch in {self.parity.documents:,} documents, scores up to "
-            f"{self.parity.largest:.0e} apart"
+            f"{what}: same entities as torch in {self.parity.documents:,} documents, scores differ "
+            f"by at most {self.parity.largest:.0e}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ExportReport(Tabular):
         }
 
     def tables(self) -> Iterator[Table]:
-        """Size and speed, the gate, the parts."""
+        """Size and speed, parity, exported methods."""
         yield self._models()
         parity = self.parity
         yield Table(
@@ -90,16 +90,16 @@ class ExportReport(Tabular):
             columns=("", "value"),
             rows=(
                 ("documents", parity.documents),
-                ("found by both", parity.entities),
-                ("found by one only", len(parity.different)),
+                ("entities of both", parity.entities),
+                ("entities of one only", len(parity.different)),
                 ("ties", parity.ties),
-                ("scores apart", f"{parity.largest:.1e}"),
+                ("largest difference of scores", f"{parity.largest:.1e}"),
                 ("allowed", f"{parity.bound:.0e}"),
             ),
         )
         yield Table(
             title="Exported",
-            columns=("part", "weights"),
+            columns=("method", "weights"),
             rows=tuple(self.exported.items()),
         )
         if self.kept:
@@ -129,5 +129,5 @@ class ExportReport(Tabular):
 
 
 def megabytes(size: int) -> float:
-    """Bytes in a larger unit."""
+    """Convert bytes to megabytes."""
     return size / _MEGABYTE

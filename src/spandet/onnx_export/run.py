@@ -1,4 +1,4 @@
-"""spandet export, from a trained model to an accepted folder."""
+"""`spandet export`: build the graphs of a model, check them, and write a folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from spandet.formats.locking import one_writer
 from spandet.formats.target import Target
 from spandet.inference.model_names import find_model
 from spandet.inference.recognizer import Recognizer
-from spandet.onnx_export.errors import ExportError
 from spandet.onnx_export.folders import (
     Built,
+    ExportError,
+    Notify,
     build_float,
     build_int8,
     kept_in_torch,
@@ -27,9 +28,8 @@ from spandet.onnx_export.folders import (
     weights_of,
 )
 from spandet.onnx_export.parity import SCORE_BOUND, Parity, compare
-from spandet.onnx_export.recording import record
+from spandet.onnx_export.recording import record, sample_batches, sample_documents
 from spandet.onnx_export.report import ExportReport, Measured, megabytes
-from spandet.onnx_export.sample import sample_batches, sample_documents
 from spandet.text import Document
 
 REPORT = "export.json"
@@ -37,24 +37,22 @@ _POINTS = 100
 _TIMED_SENTENCES = 150
 _ROUNDS = 3
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What is wanted of an export."""
+    """Options of an export."""
 
     int8: bool = False
-    """Weights of eight bits, if they are as good."""
+    """Quantise the graphs to int8."""
     score_bound: float = SCORE_BOUND
-    """How far scores may be from torch's."""
+    """Largest difference of scores from those of torch."""
     max_loss: float = 0.5
-    """How much F1 may be lost to eight bits, in points."""
+    """Largest loss of F1 by int8, in points."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """The model in one form, and what it finds in the data."""
+    """The model in one form (torch, onnx or int8), and its predictions for the data."""
 
     name: str
     recognizer: Recognizer
@@ -64,30 +62,34 @@ class _Form:
 
 
 class _Export:
-    """Everything that the steps of one export share."""
+    """The steps of an export, and what they share."""
 
     def __init__(
-        self, recognizer: Recognizer, data: Sequence[Document], options: ExportOptions, say: Say
+        self,
+        recognizer: Recognizer,
+        data: Sequence[Document],
+        options: ExportOptions,
+        notify: Notify,
     ) -> None:
         self.recognizer = recognizer
         self.data = data
         self.options = options
-        self.say = say
+        self.notify = notify
         self.labelled = any(document.entities for document in data)
         self.sample = sample_documents()
 
     def form(self, name: str, recognizer: Recognizer, folder: Path) -> _Form:
-        """Let the model in this form read the data."""
-        self.say(f"reading with {name}")
+        """Predict the data with the model in this form."""
+        self.notify(f"predicting with {name}")
         found = list(recognizer.predict(self.data))
         f1 = evaluate(self.data, found, resamples=0).micro.f1 if self.labelled else None
         return _Form(name, recognizer, size_of(folder), found, f1)
 
     def parity(self, torch_form: _Form, onnx_form: _Form) -> Parity:
-        """The first gate: on the data, and on sentences of many lengths, each read alone as well.
+        """The parity check, on the data and on the sample, which is also predicted one by one.
 
         Raises:
-            ExportError: it did not pass.
+            ExportError: the check failed.
         """
         one, other = torch_form.recognizer, onnx_form.recognizer
         expected = list(one.predict(self.sample))
@@ -100,35 +102,35 @@ class _Export:
             bound=self.options.score_bound,
         )
         if not result.passed:
-            raise ExportError(f"the export does not do what torch does: {result.reason}")
+            raise ExportError(f"the export differs from torch: {result.reason}")
         return result
 
     def quantized(self, built: Built, reference: _Form, folder: Path) -> tuple[Built, _Form, str]:
-        """The second gate: all graphs in eight bits, or else those of the encoder, or none.
+        """The F1 check: quantise all graphs or, if F1 falls too much, those of the encoder.
 
         Raises:
-            ExportError: too much is lost either way.
+            ExportError: F1 falls too much in both cases.
         """
         losses = []
         for what, prefix in (("all graphs", ""), ("the encoder's graphs", "encoder.")):
             place = folder / f"int8-{prefix}"
-            small = build_int8(built, place, prefix, self.say)
+            small = build_int8(built, place, prefix, self.notify)
             form = self.form("int8", Recognizer.from_pretrained(place, device="cpu"), place)
             loss = _POINTS * ((reference.f1 or 0.0) - (form.f1 or 0.0))
             if loss <= self.options.max_loss:
-                return small, form, f"{what} in eight bits, {loss:+.2f} points of F1 lost"
+                return small, form, f"{what} in int8, {loss:+.2f} points of F1 lost"
             losses.append(f"{loss:.2f} with {what}")
         raise ExportError(
-            f"eight bits lose too many points of F1: {', '.join(losses)}; allowed are "
+            f"int8 loses too many points of F1: {', '.join(losses)}; allowed are "
             f"{self.options.max_loss:g}"
         )
 
     def measured(self, forms: Sequence[_Form]) -> tuple[tuple[Measured, ...], int, str]:
-        """All forms timed in turn: sizes, seconds, scores; over how many sentences, and how."""
-        self.say("timing")
-        chosen, sentences = _some(self.data or self.sample)
+        """Time all forms in turn; also returns the number of sentences and the kind of timing."""
+        self.notify("timing")
+        chosen, sentences = _first_sentences(self.data or self.sample)
         timing = Timing(rounds=_ROUNDS, threads=torch.get_num_threads())
-        works = [_reading(form.recognizer, chosen) for form in forms]
+        works = [_prediction(form.recognizer, chosen) for form in forms]
         times = best_times(works, timing)
         measured = tuple(
             Measured(form.name, megabytes(form.size), seconds, form.f1)
@@ -144,35 +146,37 @@ def export(
     data: Iterable[Document] = (),
     options: ExportOptions | None = None,
     overrides: Iterable[str] = (),
-    say: Say = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> ExportReport:
-    """Write a model whose parts are ONNX graphs; only if it passes its gates.
+    """Write a model whose methods are computed by ONNX graphs, if it passes all checks.
 
     Args:
         model: The folder, name or hub id of a trained model.
         out: A new or empty folder.
-        data: What to compare it with torch on, besides sentences of our own; with entities, F1 is
-            measured too, which eight bits need.
-        options: What is wanted.
-        overrides: Settings to change before; most of them are fixed in an exported model.
-        say: Is told what is being done.
+        data: Documents for the comparison with torch, in addition to a generated sample; with
+            entities, F1 is measured as well, which int8 needs.
+        options: Options of the export.
+        overrides: Settings to change before; most settings are fixed in an exported model.
+        notify: Is called with each step, for the user.
 
     Raises:
-        UsageError: the model or the folder cannot be used, or eight bits have no labelled data.
-        ExportError: a gate did not pass; nothing is written.
-        MissingExtraError: there is no onnxruntime.
+        UsageError: the model or the folder cannot be used, or int8 has no labelled data.
+        ExportError: a check failed; nothing is written.
+        MissingExtraError: onnxruntime is not installed.
     """
     _check_installed()
     chosen = options or ExportOptions()
     documents = list(data)
     if chosen.int8 and not any(document.entities for document in documents):
-        raise UsageError("eight bits have to show their F1: give labelled data (--data)")
+        raise UsageError("int8 needs labelled data to measure F1 on: use --data")
     folder = find_model(model)
     with one_writer(out), Target(str(out)).folder() as draft:
         recognizer = Recognizer.from_pretrained(folder, overrides, device="cpu")
         if recognizer.exported is not None:
-            raise UsageError(f"{model} is exported already; export the model that it was made from")
-        steps = _Export(recognizer, documents, chosen, say)
+            raise UsageError(
+                f"{model} is exported already; expected the model that it was made from"
+            )
+        steps = _Export(recognizer, documents, chosen, notify)
         report = _run(steps, folder, draft)
         with Target(str(draft / REPORT)).text() as stream:
             stream.write(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
@@ -183,7 +187,7 @@ def _run(steps: _Export, model: Path, draft: Path) -> ExportReport:
     recognizer, work = steps.recognizer, draft / "work"
     work.mkdir()
     recorded = record(recognizer, sample_batches(recognizer, steps.sample))
-    built = build_float(recognizer, recorded, work / "float32", steps.say)
+    built = build_float(recognizer, recorded, work / "float32", steps.notify)
     in_torch = steps.form("torch", recognizer, model)
     as_float = steps.form(
         "onnx", Recognizer.from_pretrained(built.folder, device="cpu"), built.folder
@@ -219,8 +223,8 @@ def _check_installed() -> None:
         raise MissingExtraError(needs="exporting to ONNX", extra="onnx") from None
 
 
-def _some(documents: Sequence[Document]) -> tuple[list[Document], int]:
-    """The first documents, so many that they can be timed, without their entities."""
+def _first_sentences(documents: Sequence[Document]) -> tuple[list[Document], int]:
+    """The first documents, up to the number of sentences to time, without their entities."""
     chosen: list[Document] = []
     sentences = 0
     for document in documents:
@@ -231,5 +235,5 @@ def _some(documents: Sequence[Document]) -> tuple[list[Document], int]:
     return chosen, sentences
 
 
-def _reading(recognizer: Recognizer, documents: Sequence[Document]) -> Callable[[], object]:
+def _prediction(recognizer: Recognizer, documents: Sequence[Document]) -> Callable[[], object]:
     return lambda: sum(1 for _ in recognizer.predict(documents))

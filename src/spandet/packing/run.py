@@ -1,12 +1,14 @@
-"""spandet pack, from a trained model to a smaller one that is as good."""
+"""`spandet pack`: write a smaller model folder, unless F1 falls too much."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -18,38 +20,99 @@ from spandet.inference.manifest import refresh_manifest
 from spandet.inference.model_names import CARD, PACK, RUN, find_model
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.weights import Kept, save_weights
-from spandet.packing.report import PackReport, Scored
 from spandet.packing.word_pieces import pieces_to_keep, read_tokenizer, write_tokenizer
+from spandet.rendering.tables import Table, Tabular, percent
 from spandet.text import Document
 from spandet.training.report import REPORT
 
-_ALONG = (RUN, "recipe.toml")
-"""What a run says about its model, besides the card."""
+_COPIED = (RUN, "recipe.toml")
+"""Files of a training run that are copied with its model."""
 _TRANSFORMER = "transformer"
 _SECTION = "\n## "
-_OF_PARENT = (
-    "What follows is said of its parent, at the end of its training, on all its dev data together."
-)
+_OF_PARENT = "Below: its parent at the end of training, with scores on all its dev data together."
+_REPORT_LINK = re.compile(rf" \[[^\]]*\]\({re.escape(REPORT)}\)\.")
+_POINTS = 100
+_MEGABYTE = 1_000_000
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
+"""Is called with each step, for the user."""
 
 
 class PackError(SpandetError):
-    """A packed model that has lost too much; nothing of it is left."""
+    """The packed model loses too much F1; nothing is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackOptions:
-    """What is wanted of a packed model."""
+    """Options of `pack`."""
 
     weights: Kept = "int8"
-    """How weights are kept in the file."""
+    """How weights are stored in the file."""
     pieces: int = 0
-    """Keep so many pieces of a vocabulary that is pruned; 0: what the corpora need."""
+    """Size of a pruned vocabulary; 0: only the pieces of the corpus."""
     max_loss: float = 0.5
-    """How much F1 may be lost on any of the data, in points."""
+    """Largest loss of F1 on any of the data, in points."""
     about: str | None = None
-    """Markdown that stands first in the card; else the card begins as its parent's."""
+    """Markdown at the start of the card, instead of the start of the parent's card."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """F1 of the packed model and of its parent on the same data."""
+
+    data: str
+    documents: int
+    sentences: int
+    entities: int
+    parent_f1: float
+    f1: float
+
+    @property
+    def loss(self) -> float:
+        """Loss of F1 in points."""
+        return _POINTS * (self.parent_f1 - self.f1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackReport(Tabular):
+    """The report of a packed model."""
+
+    weights: Kept
+    pieces: int | None
+    """Size of its vocabulary; None without a transformer."""
+    parent_pieces: int | None
+    bytes: int
+    """Size of all files of the model."""
+    parent_bytes: int
+    scores: tuple[Scored, ...]
+
+    @property
+    def title(self) -> str:
+        """Weights, vocabulary, size and F1."""
+        pieces = ""
+        if self.pieces is not None and self.pieces != self.parent_pieces:
+            pieces = f", {self.pieces:,} of {self.parent_pieces:,} pieces"
+        size = f"{self.bytes / _MEGABYTE:.1f} MB of {self.parent_bytes / _MEGABYTE:.1f}"
+        f1 = "; ".join(
+            f"{percent(one.f1)} on {one.data} (parent {percent(one.parent_f1)})"
+            for one in self.scores
+        )
+        return f"Packed ({self.weights} weights{pieces}): {size}, F1 {f1}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def tables(self) -> Iterator[Table]:
+        """F1 before and after."""
+        yield Table(
+            title="F1 of the packed model and of its parent",
+            columns=("data", "documents", "sentences", "entities", "parent", "packed"),
+            rows=tuple(
+                (one.data, one.documents, one.sentences, one.entities, one.parent_f1, one.f1)
+                for one in self.scores
+            ),
+        )
 
 
 def pack(
@@ -60,34 +123,36 @@ def pack(
     corpus: Iterable[Document] = (),
     options: PackOptions | None = None,
     overrides: Iterable[str] = (),
-    say: Say = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> PackReport:
-    """Write a smaller model; only if it is nearly as good.
+    """Write a smaller model, if its F1 is nearly that of its parent.
 
     Args:
         model: The folder, name or hub id of a trained model.
         out: A new or empty folder.
-        data: Labelled documents by name, to measure F1 on before and after.
-        corpus: Text whose pieces stay in the vocabulary; without any, all of them stay.
-        options: What is wanted.
+        data: Labelled documents by name; F1 on them is measured before and after.
+        corpus: Text whose pieces are kept in the vocabulary; without text, all pieces are kept.
+        options: Options of the packed model.
         overrides: Settings to change before.
-        say: Is told what is being done.
+        notify: Is called with each step, for the user.
 
     Raises:
         UsageError: the model or the folder cannot be used, or no data are labelled.
-        PackError: too much is lost; nothing is written.
+        PackError: F1 falls too much; nothing is written.
     """
     chosen = options or PackOptions()
     for name, documents in data.items():
         if not any(document.entities for document in documents):
             raise UsageError(f"the data {name} have no entities, so F1 cannot be measured on them")
     if not data:
-        raise UsageError("a packed model has to show its F1: give labelled data (--data)")
+        raise UsageError("packing needs labelled data to measure F1 on: use --data")
     folder = find_model(model)
     with one_writer(out), Target(str(out)).folder() as draft:
         parent = Recognizer.from_pretrained(folder, overrides, device="cpu")
         if parent.exported is not None:
-            raise UsageError(f"{model} is exported to ONNX; pack the model that it was made from")
+            raise UsageError(
+                f"{model} is exported to ONNX; expected the model that it was made from"
+            )
         parent.save_pretrained(draft)
         before = _bytes_in(draft)
         state = parent.modules().state_dict()
@@ -103,34 +168,32 @@ def pack(
             parent_pieces=_pieces(parent),
             bytes=_bytes_in(draft),
             parent_bytes=before,
-            scores=tuple(_scored(name, data[name], parent, packed, say) for name in data),
+            scores=tuple(_scored(name, data[name], parent, packed, notify) for name in data),
         )
         _check(report, chosen.max_loss)
-        _write_papers(report, folder, draft, chosen.about)
+        _write_reports(report, folder, draft, chosen.about)
     return report
 
 
 def pieces_in(corpus: Iterable[Document], recognizer: Recognizer) -> set[int]:
-    """The pieces that the recognizer's transformer reads of a text; none without documents.
+    """The ids of all pieces of a text; none without documents.
 
     Raises:
-        UsageError: it reads no pieces.
+        UsageError: the model has no transformer.
     """
     used: set[int] = set()
     for document in corpus:
         prepared = recognizer.encoder.prepare(recognizer.examples_of(document)).pieces
         if prepared is None:
-            raise UsageError("the model has no transformer, and so no vocabulary to prune")
+            raise UsageError("the model has no transformer, so there is no vocabulary to prune")
         used.update(prepared.ids.unique().tolist())
     return used
 
 
-def _prune(
-    recognizer: Recognizer, used: set[int], least: int, folder: Path
-) -> Mapping[str, Tensor]:
-    """Make the tokenizer in a folder smaller; the embeddings of what is left, by name."""
+def _prune(recognizer: Recognizer, used: set[int], size: int, folder: Path) -> Mapping[str, Tensor]:
+    """Prune the tokenizer in a folder; returns the embeddings of the kept pieces by name."""
     tokenizer = read_tokenizer(folder)
-    kept = pieces_to_keep(tokenizer, used, least)
+    kept = pieces_to_keep(tokenizer, used, size)
     write_tokenizer(tokenizer, kept, folder)
     table = _embeddings(recognizer).weight
     parameters = recognizer.modules().named_parameters()
@@ -149,11 +212,11 @@ def _pieces(recognizer: Recognizer) -> int | None:
 
 
 def _scored(
-    name: str, documents: Sequence[Document], parent: Recognizer, packed: Recognizer, say: Say
+    name: str, documents: Sequence[Document], parent: Recognizer, packed: Recognizer, notify: Notify
 ) -> Scored:
     f1 = []
-    for who, recognizer in (("the parent", parent), ("the packed model", packed)):
-        say(f"{who} reads {name}")
+    for model, recognizer in (("the parent", parent), ("the packed model", packed)):
+        notify(f"predicting {name} with {model}")
         found = recognizer.predict(documents)
         f1.append(evaluate(documents, found, resamples=0).micro.f1)
     return Scored(
@@ -175,9 +238,9 @@ def _check(report: PackReport, max_loss: float) -> None:
         )
 
 
-def _write_papers(report: PackReport, model: Path, draft: Path, about: str | None) -> None:
-    """Card, report, and what the run says about its model."""
-    for name in _ALONG:
+def _write_reports(report: PackReport, model: Path, draft: Path, about: str | None) -> None:
+    """Write pack.json and the card, and copy the files of the training run."""
+    for name in _COPIED:
         if (model / name).is_file():
             shutil.copyfile(model / name, draft / name)
     with Target(str(draft / PACK)).text() as out:
@@ -185,8 +248,8 @@ def _write_papers(report: PackReport, model: Path, draft: Path, about: str | Non
     old = (model / CARD).read_text(encoding="utf-8") if (model / CARD).is_file() else ""
     opening, section, rest = old.partition(_SECTION)
     parts = [about or opening, report.to_markdown()]
-    if rest:  # the page of the run does not come along
-        parts += [_OF_PARENT, section + rest.replace(f" [How it went]({REPORT}).", "")]
+    if rest:  # without the link to the report of the run, which is not copied
+        parts += [_OF_PARENT, section + _REPORT_LINK.sub("", rest)]
     with Target(str(draft / CARD)).text() as out:
         out.write("\n\n".join(part.strip() for part in parts).lstrip() + "\n")
 

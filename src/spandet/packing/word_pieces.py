@@ -1,8 +1,8 @@
-"""A smaller vocabulary for a WordPiece tokenizer: which pieces stay, and the tokenizer with them.
+"""Pruning of a WordPiece vocabulary: which pieces are kept, and the tokenizer with these.
 
-WordPiece takes the longest piece that fits, again and again. So a text whose pieces all stay is cut
-as before. Any other text is cut into smaller pieces, down to single characters; it becomes unknown
-only where it was before.
+WordPiece always takes the longest piece that fits. So a text whose pieces are all kept is split as
+before. Any other text is split into smaller pieces, down to single characters; it becomes unknown
+only where it was unknown before.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _TOKENIZER, _CONFIG = "tokenizer.json", "config.json"
 
 
 def read_tokenizer(folder: Path) -> dict[str, Any]:
-    """The tokenizer beside a transformer, as plain values.
+    """The tokenizer in the folder of a transformer, as plain values.
 
     Raises:
-        UsageError: it is not of the kind whose vocabulary can be pruned.
+        UsageError: its vocabulary cannot be pruned.
     """
     path = folder / _TOKENIZER
     tokenizer: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -34,24 +34,24 @@ def read_tokenizer(folder: Path) -> dict[str, Any]:
     return tokenizer
 
 
-def pieces_to_keep(tokenizer: Mapping[str, Any], used: Set[int], least: int) -> list[int]:
-    """The numbers of the pieces that stay, in order.
+def pieces_to_keep(tokenizer: Mapping[str, Any], used: Set[int], size: int) -> list[int]:
+    """The sorted ids of the pieces to keep.
 
     Args:
         tokenizer: As plain values.
         used: Pieces that are needed.
-        least: Keep so many: what is still free goes to the first of the others. Vocabularies
-            begin with what is frequent.
+        size: Size of the vocabulary, if the needed pieces are fewer: it is filled up with the first
+            of the others, because vocabularies begin with frequent pieces.
     """
     vocabulary: Mapping[str, int] = tokenizer["model"]["vocab"]
     kept = {token["id"] for token in tokenizer["added_tokens"]} | used | _alphabet(tokenizer)
     others = [number for piece, number in vocabulary.items() if not _is_reserved(piece)]
     spare = [number for number in sorted(others) if number not in kept]
-    return sorted(kept | set(spare[: max(0, least - len(kept))]))
+    return sorted(kept | set(spare[: max(0, size - len(kept))]))
 
 
 def write_tokenizer(tokenizer: Mapping[str, Any], kept: Sequence[int], folder: Path) -> None:
-    """Leave only these pieces to the tokenizer and its transformer; they are numbered anew."""
+    """Write the tokenizer and configuration with these pieces only, renumbered in this order."""
     new = {old: number for number, old in enumerate(kept)}
     model, frame = tokenizer["model"], tokenizer["post_processor"]
     vocabulary = {piece: new[old] for piece, old in model["vocab"].items() if old in new}
@@ -73,7 +73,7 @@ def write_tokenizer(tokenizer: Mapping[str, Any], kept: Sequence[int], folder: P
 
 
 def _alphabet(tokenizer: Mapping[str, Any]) -> set[int]:
-    """Single characters, and all pieces around a character that is none by itself."""
+    """Single characters, and all pieces with a character that is not a piece by itself."""
     vocabulary: Mapping[str, int] = tokenizer["model"]["vocab"]
     prefix = tokenizer["model"]["continuing_subword_prefix"]
     return {
@@ -88,7 +88,7 @@ def _alphabet(tokenizer: Mapping[str, Any]) -> set[int]:
 
 
 def _characters(piece: str, prefix: str) -> Iterator[str]:
-    """The pieces of one character that a piece could be cut into."""
+    """The pieces of one character that a piece could be split into."""
     inside = piece.startswith(prefix) and piece != prefix
     text = piece.removeprefix(prefix) if inside else piece
     for place, character in enumerate(text):
@@ -96,7 +96,7 @@ def _characters(piece: str, prefix: str) -> Iterator[str]:
 
 
 def _is_reserved(piece: str) -> bool:
-    """No text has it: "[unused7]"."""
+    """Whether it is a placeholder such as "[unused7]", which no text contains."""
     return len(piece) > 1 and piece.startswith("[") and piece.endswith("]")
 
 

@@ -103,7 +103,7 @@ class PieceStream:
 
     ids: np.ndarray
     starts: np.ndarray
-    """Is the piece the first of a word?"""
+    """Whether a piece is the first of a word."""
 
     def counts(self, size: int) -> np.ndarray:
         """How often each piece of a vocabulary of `size` pieces occurs."""
@@ -251,7 +251,7 @@ class Block:
 
     ids: np.ndarray
     starts: np.ndarray
-    """Is the piece the first of a word?"""
+    """Whether a piece is the first of a word."""
 
 
 class Blocks:

@@ -30,7 +30,7 @@ _MEASURED = ("loss", "accuracy")
 
 
 def steps_of(settings: PretrainingSettings, blocks: int) -> int:
-    """Optimizer steps of a run on so many blocks."""
+    """Optimizer steps of a run on this many blocks."""
     per_step = settings.batch_blocks * settings.accumulation
     return settings.steps or max(1, math.ceil(settings.epochs * blocks / per_step))
 

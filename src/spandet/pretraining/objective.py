@@ -38,7 +38,7 @@ class Masking:
     mask: int
     """The mask piece."""
     never: np.ndarray
-    """For each piece of the vocabulary: is it special? Special pieces are never masked."""
+    """Whether a piece of the vocabulary is special; special pieces are never masked."""
     random: np.ndarray
     """Pieces that may replace a masked piece."""
 
@@ -118,9 +118,9 @@ class TextStatistics:
     counts: np.ndarray
     """How often each piece of the vocabulary occurs in the training text."""
     occurring: np.ndarray
-    """Does each piece occur in any text, held-out text included?"""
+    """Whether a piece occurs in any text, held-out text included."""
     special: np.ndarray
-    """Is each piece a special piece?"""
+    """Whether a piece is special."""
     mask: int
     """The mask piece."""
 

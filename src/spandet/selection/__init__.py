@@ -1,4 +1,4 @@
-"""Selection of raw text: the passages that read most like a corpus, without near duplicates."""
+"""Selection of raw text: the passages that are most similar to a corpus."""
 
 from spandet.selection.run import Selection, SelectionSettings, select
 

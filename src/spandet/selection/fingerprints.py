@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SKETCH = 16
-"""Hashes of a passage that are compared with those of others."""
+"""Number of hashes of a passage that are compared with those of others."""
 _SHINGLE_WORDS = 5
 _DUPLICATE_HASHES = SKETCH // 2
 _NONE = np.iinfo(np.uint64).max
@@ -29,7 +29,7 @@ def sequence_hashes(words: Sequence[str], length: int) -> NDArray[np.uint64]:
 
 
 def sketch_of(words: Sequence[str]) -> NDArray[np.uint64]:
-    """The smallest hashes of a passage's shingles (bottom-k sketch); short ones are filled up."""
+    """The smallest hashes of a passage's shingles (bottom-k sketch), padded to equal length."""
     hashes = np.unique(sequence_hashes(words, min(_SHINGLE_WORDS, max(1, len(words)))))
     sketch = np.full(SKETCH, _NONE, dtype=np.uint64)
     sketch[: len(hashes[:SKETCH])] = hashes[:SKETCH]
@@ -37,14 +37,14 @@ def sketch_of(words: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """Remembers passages by their sketches."""
+    """The sketches of passages, to find near duplicates."""
 
     def __init__(self) -> None:
         self._owners: dict[int, list[int]] = {}
         self._size = 0
 
     def add(self, sketch: NDArray[np.uint64]) -> bool:
-        """Remember a passage; False if it is nearly equal to one that is remembered already."""
+        """Add a passage; returns False, and does not add it, if it is a near duplicate."""
         own: list[int] = sketch[sketch != _NONE].tolist()
         shared: dict[int, int] = {}
         for value in own:
@@ -60,7 +60,7 @@ class NearDuplicates:
 
 
 class SharedStrings:
-    """Knows the long word sequences of some files."""
+    """The long word sequences of files."""
 
     def __init__(self, texts: Iterable[Sequence[str]], length: int) -> None:
         """Hash all sequences of `length` words in texts."""
@@ -69,6 +69,6 @@ class SharedStrings:
         self._known = np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *hashes]))
 
     def has_one_of(self, words: Sequence[str]) -> bool:
-        """Does a passage share a sequence of that many words?"""
+        """Whether a passage shares a sequence of that many words with the files."""
         own = sequence_hashes(words, self._length)
         return bool(len(self._known) and np.isin(own, self._known, kind="sort").any())

@@ -1,8 +1,8 @@
-"""How much a passage reads like a corpus: the difference of two cross-entropies.
+"""Similarity of a passage to a corpus: the difference of two cross-entropies.
 
 Moore and Lewis (ACL 2010): a passage's score is its cross-entropy per word under a language model
 of the corpus, minus that under a model of the text as a whole. Both models are interpolated unigram
-and bigram models over one vocabulary. The lower the score, the more the passage is like the corpus.
+and bigram models over one vocabulary. The lower the score, the more similar the passage is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spandet.text.words import split_words
 
 _BIGRAM_SHARE = 0.6
 _LEAST_COUNT = 2
-"""A word that the corpus and the sample hold less often, together, is unknown."""
+"""Words that are less frequent in corpus and sample together are unknown."""
 _UNKNOWN = 0
 
 
@@ -27,14 +27,14 @@ def words_of(text: str) -> list[str]:
 
 
 class Likeness:
-    """Scores passages by how much they read like a corpus."""
+    """Scores passages by their similarity to a corpus."""
 
     def __init__(self, corpus: Iterable[Sequence[str]], sample: Iterable[Sequence[str]]) -> None:
         """Estimate both language models.
 
         Args:
-            corpus: The words of the documents to read like.
-            sample: The words of some passages of the text.
+            corpus: The words of each document of the corpus.
+            sample: The words of each passage of a sample of the text.
         """
         inside, outside = list(corpus), list(sample)
         counts = Counter(word for words in (*inside, *outside) for word in words)

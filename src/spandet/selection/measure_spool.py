@@ -1,4 +1,4 @@
-"""Measured passages on disk: a line that names the run, then blocks of rows with checksums."""
+"""Measures of passages on disk: a line that identifies the run, then blocks with checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK_ROWS = 500
 
 
 class MeasureSpool:
-    """The file that lets an interrupted selection continue."""
+    """The file from which an interrupted selection is resumed."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self._path = path
@@ -34,13 +34,12 @@ class MeasureSpool:
             return np.empty(0, _ROW)
         if not resume:
             raise UsageError(
-                f"{self._path} is left of an interrupted run: continue it with --resume, or "
-                f"remove it"
+                f"{self._path} is from an interrupted run: continue it with --resume, or remove it"
             )
         if not self._path.read_bytes().startswith(self._head):
             raise UsageError(f"{self._path} belongs to another run: other files or other settings")
         rows, end = self._blocks()
-        os.truncate(self._path, end)  # a block that was not written to its end
+        os.truncate(self._path, end)  # without an incomplete last block
         return rows
 
     def extend(self, measured: Iterable[tuple[object, ...]]) -> None:
@@ -62,7 +61,7 @@ class MeasureSpool:
         """All rows.
 
         Raises:
-            UsageError: the file was changed while the run lasted.
+            UsageError: the file was changed during the run.
         """
         rows, end = self._blocks()
         if end != self._path.stat().st_size:
@@ -74,7 +73,7 @@ class MeasureSpool:
         self._path.unlink()
 
     def _blocks(self) -> tuple[NDArray[np.void], int]:
-        """The rows of all intact blocks, and where the last of these ends."""
+        """The rows of all intact blocks, and the end of the last one."""
         data, place = self._path.read_bytes(), len(self._head)
         blocks = [np.empty(0, _ROW)]
         while place + 8 <= len(data):

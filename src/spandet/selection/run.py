@@ -1,11 +1,11 @@
-"""`spandet select`: passages of raw text that read most like a corpus, best ones up to a size.
+"""`spandet select`: the passages of raw text that are most similar to a corpus, up to a size.
 
-1. The corpus and a sample of the text give two language models (`likeness`).
-2. Every passage is measured: score, size, fingerprints. What is measured is kept in OUT.spool, so
-   that an interrupted run can be resumed.
-3. From the best score on, passages are kept until the size is reached; near duplicates of better
-   passages and passages that share a long string with other files are left out.
-4. The text is read again, and what was kept is written in its order.
+1. Two language models are estimated, of the corpus and of a sample of the text (`likeness`).
+2. Score, size and fingerprints of every passage are computed and stored in OUT.spool, so that an
+   interrupted run can be resumed.
+3. Passages are kept in the order of their scores until the size is reached, without near duplicates
+   of better passages and without passages that share a long string with other files.
+4. The text is read again, and the kept passages are written in its order.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FINE, _SHORT, _SHARED = range(3)
 
 
 class SelectionSettings(Settings):
-    """What is selected."""
+    """Settings of a selection."""
 
     most_bytes: Positive = 100_000_000
     """Maximum size of the selected text in bytes of UTF-8."""
     least_words: Natural = 20
-    """Passages with fewer words are left out: their score says little."""
+    """Passages with fewer words are left out, because their scores are unreliable."""
     shared_words: Positive = 12
     """A passage that shares this many words in a row with a file of `without` is left out."""
 
@@ -74,16 +74,16 @@ def select(
     resume: bool = False,
     progress: Progress = lambda documents, _: documents,
 ) -> Selection:
-    """Write the documents of `texts` that read most like `like`, each with its score as metadata.
+    """Write the documents of `texts` that are most similar to `like`, with scores as metadata.
 
     Args:
-        texts: What to choose from; a document is a passage and is kept or left out as a whole.
-        like: The corpus to read like.
+        texts: The text to select from; a document is a passage, which is kept or left out whole.
+        like: The corpus that they are compared with.
         output: A file of any format that can be written.
         without: Files of which no long string may be in the output, such as dev and test.
-        settings: What is selected.
+        settings: Settings of the selection.
         resume: Continue an interrupted run; without it, its spool is an error.
-        progress: Is given each stream of documents with a word for what is done to them.
+        progress: Wraps each stream of documents, to show progress; gets the name of the step.
 
     Raises:
         UsageError: an output that is an input; a spool that exists, or belongs to another run.
@@ -121,11 +121,11 @@ def _measures(
     settings: SelectionSettings,
     progress: Progress,
 ) -> Callable[[str], tuple[float, int, int, NDArray[np.uint64]]]:
-    """A function that measures a passage: score, bytes, what is wrong with it, sketch."""
+    """A function that computes score, bytes, fault and sketch of a passage."""
     corpus = [words_of(document.text) for document in progress(chain.from_iterable(like), "like")]
     wanted = sum(map(len, corpus))
     if not wanted:
-        raise UsageError("--like has no words: there is nothing to read like")
+        raise UsageError("--like has no words, expected a corpus to compare with")
     sample = _sample(progress(chain.from_iterable(texts), "sampling"), wanted)
     likeness = Likeness(corpus, sample)
     files = progress(chain.from_iterable(without), "without")
@@ -143,8 +143,8 @@ def _measures(
 
 
 def _sample(documents: Iterable[Document], words: int) -> list[list[str]]:
-    """Passages of about as many words, spread evenly: by hash, those with the smallest."""
-    # While the text is read, the bound sinks so that at most twice the wanted words are held.
+    """A random sample of about this many words: the passages with the smallest hashes."""
+    # The bound is lowered while the text is read: at most twice the wanted words are in memory.
     held: list[tuple[int, list[str]]] = []
     total, bound = 0, 1 << 32
     for document in documents:
@@ -162,7 +162,7 @@ def _sample(documents: Iterable[Document], words: int) -> list[list[str]]:
 
 
 def _chosen(table: NDArray[np.void], most_bytes: int) -> tuple[set[int], int]:
-    """The rows to keep, best score first, and how many near duplicates were met on the way."""
+    """The rows to keep, from the best score on, and the number of near duplicates among them."""
     known, chosen, duplicates, size = NearDuplicates(), set[int](), 0, 0
     for row in np.argsort(table["score"], kind="stable").tolist():
         if table["fault"][row]:
@@ -192,7 +192,7 @@ def _identity(
     without: Sequence[Corpus],
     settings: SelectionSettings,
 ) -> str:
-    """A digest of all that decides what is measured."""
+    """A digest of the files and settings that determine the measures."""
     groups = []
     for corpora in (texts, like, without):
         files = [name for corpus in corpora for name in corpus.files()]

@@ -251,7 +251,7 @@ def read_newest(folder: Path, note: Callable[[str], None]) -> Saved:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Has the run in this folder written a checkpoint?"""
+    """Whether the run in this folder has written a checkpoint."""
     return (folder / CHECKPOINT).exists() or (folder / BEFORE).exists()
 
 

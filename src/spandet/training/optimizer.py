@@ -50,7 +50,7 @@ def build_optimizer(
     """An optimizer for all parameters that require gradients.
 
     There is no weight decay for vectors and scalars (biases, norms). Each group has its highest
-    learning rate as `peak_lr`, and `pretrained`: does it belong to the pretrained encoder?
+    learning rate as `peak_lr`, and as `pretrained` whether it belongs to the pretrained encoder.
     """
     ids = {id(parameter) for parameter in pretrained}
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}

@@ -61,7 +61,7 @@ class TrainingSettings(Settings):
     """With frozen epochs: `lr` has one schedule for these and another one for the rest of the run,
     and the first one falls from this multiple of `lr`; 0: one schedule for the whole run."""
     patience: Natural = 0
-    """Stop after so many epochs without a better F1 on dev; 0 never stops early."""
+    """Stop after this many epochs without a better F1 on dev; 0 never stops early."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Arithmetic; "auto" is half precision where a GPU has it, fp32 on a CPU."""
     checkpoint_minutes: Weight = 10.0
@@ -80,7 +80,7 @@ class TrainingSettings(Settings):
         return self
 
     def is_frozen(self, epoch: int) -> bool:
-        """Is the transformer frozen in this epoch (counted from 0)?"""
+        """Whether the transformer is frozen in this epoch (counted from 0)."""
         return epoch < self.frozen_epochs or self.encoder_lr == 0
 
 

@@ -138,10 +138,10 @@ class _Run:
         }
 
     def is_finished(self) -> bool:
-        """Did this run reach its end before?
+        """Whether the folder holds this run, complete.
 
         Raises:
-            UsageError: another run did.
+            UsageError: it holds another complete run.
         """
         finished = identity_of_finished(self.folder)
         if finished is not None:

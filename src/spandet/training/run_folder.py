@@ -62,7 +62,7 @@ class RunFolder:
         self._last_checkpoint = monotonic()
 
     def is_checkpoint_due(self, minutes: float) -> bool:
-        """Was the last checkpoint written at least so many minutes ago?"""
+        """Whether the last checkpoint was written at least this many minutes ago."""
         return monotonic() - self._last_checkpoint >= 60 * minutes
 
     def save_model(self) -> None:
@@ -108,7 +108,7 @@ def check_folder(
 
     Args:
         folder: Of the run; it need not exist.
-        resume: Is a run to be resumed?
+        resume: Whether a run is to be resumed.
         started: Files of which a run to resume has at least one.
         results: Files that a new run would overwrite.
         holds: What such files are, for the error message.

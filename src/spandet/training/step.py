@@ -50,7 +50,7 @@ class BatchLoss:
     """The tensor to call `backward` on in this process; the processes' gradients are averaged."""
     sums: LossSums
     stop: bool
-    """Was any process asked to stop?"""
+    """Whether any process was asked to stop."""
 
 
 def reduce_losses(
@@ -62,7 +62,7 @@ def reduce_losses(
         losses: Of this process's share of the batch.
         accelerator: Connects the processes.
         counted: False for a process whose share is empty: its loss is multiplied by zero.
-        stop: Was this process asked to stop?
+        stop: Whether this process was asked to stop.
     """
     names = list(losses)
     totals = torch.stack([losses[name].total for name in names]) * counted
@@ -180,8 +180,8 @@ class Engine:
 
         Args:
             inputs: Of the objective, on this process's device.
-            counted: Is this process's share of the batch more than a placeholder?
-            stop: Was this process asked to stop?
+            counted: Whether this process's share of the batch is more than a placeholder.
+            stop: Whether this process was asked to stop.
         """
         losses = self._objective(*inputs)
         return reduce_losses(losses, self.accelerator, counted=counted, stop=stop)

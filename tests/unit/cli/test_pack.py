@@ -45,7 +45,7 @@ def test_arguments_that_do_not_fit_are_named(tmp_path: Path) -> None:
     data = tmp_path / "dev.jsonl"
     write(small_documents(6), data, "jsonl")
     for words, message in (
-        (("--pieces", 5), "--pieces is for a vocabulary that is pruned"),
+        (("--pieces", 5), "--pieces is for a pruned vocabulary"),
         (("--data", data), "--data has files of one name"),
         (("--about", tmp_path / "no.md"), "cannot read .*no.md"),
     ):

@@ -1,4 +1,4 @@
-"""The parity gate: what it lets pass, and what it does not."""
+"""The parity check: what passes, and what does not."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_other_entities_do_not_pass(found: list[Found]) -> None:
     result = compared([(0, 3, "A", 0.7), (8, 13, "C", 0.9)], [(8, 13, "C", 0.9), *found])
     assert not result.passed
     assert result.different
-    assert "found by one of both only" in result.reason
+    assert "predicted by one model only" in result.reason
 
 
 def test_scores_too_far_apart_do_not_pass() -> None:
     result = compared([(0, 3, "A", 0.9)], [(0, 3, "A", 0.8998)])
     assert not result.passed
-    assert "2.0e-04 apart" in result.reason
+    assert "differ by up to 2.0e-04" in result.reason
 
 
 def test_at_the_threshold_either_is_right() -> None:
@@ -74,4 +74,4 @@ def test_two_equals_in_different_places_are_no_tie() -> None:
 def test_nothing_proves_nothing() -> None:
     result = compared([], [])
     assert not result.passed
-    assert "nothing to compare" in result.reason
+    assert "nothing was compared" in result.reason

@@ -20,6 +20,7 @@ from spandet.text import Document
 from support.small_models import small_documents, small_model
 from support.tiny_bert import save_tiny_bert
 
+CARD = "# A model\n\nFor tests.\n\n## Training\n\nNone. [Report](report.html).\n"
 SECTIONS = {
     "detector": {"name": "locate-and-label", "use_filter": False},
     "decoding": {"threshold": 0.05},
@@ -43,7 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, documents: list[Document]) -
     encoder = {"transformer": {"name": str(bert)}, "fusion": {"kind": "none"}}
     settings = ModelSettings.resolve({**SECTIONS, "encoder": encoder})
     Recognizer.build(settings, documents).save_pretrained(folder / "model")
-    (folder / "model" / "README.md").write_text("# A model\n\nFor tests.\n\n## Training\n\nNone.\n")
+    (folder / "model" / "README.md").write_text(CARD)
     return folder / "model"
 
 
@@ -112,7 +113,7 @@ def test_a_model_without_a_transformer_is_packed_too(tmp_path: Path) -> None:
     report = pack(model, tmp_path / "a", data={"dev": documents}, options=PackOptions(max_loss=1))
     assert report.pieces is None
     assert report.bytes < 0.4 * report.parent_bytes
-    with pytest.raises(UsageError, match="no transformer, and so no vocabulary"):
+    with pytest.raises(UsageError, match="no transformer, so there is no vocabulary"):
         pack(model, tmp_path / "b", data={"dev": documents}, corpus=documents)
 
 
@@ -121,16 +122,14 @@ def test_the_folder_says_what_was_done(model: Path, gold: list[Document], tmp_pa
     report = pack(model, tmp_path / "a", data={"dev": gold, "more": gold[:3]}, options=options)
     card = (tmp_path / "a" / "README.md").read_text()
     assert card.startswith("# Ours\n\nWhat it is for.\n\n## Packed (int8 weights): ")
-    assert card.endswith("all its dev data together.\n\n## Training\n\nNone.\n")
+    assert card.endswith("all its dev data together.\n\n## Training\n\nNone.\n")  # no dead link
     assert f"{100 * report.scores[1].f1:.2f}" in card
     assert json.loads((tmp_path / "a" / "pack.json").read_text())["scores"][1]["data"] == "more"
     assert listed(tmp_path / "a").dev_f1 == report.scores[0].f1
 
 
-def test_without_labels_there_is_no_gate(
-    model: Path, documents: list[Document], tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError, match="has to show its F1"):
+def test_labelled_data_are_needed(model: Path, documents: list[Document], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs labelled data to measure F1 on"):
         pack(model, tmp_path / "a", data={})
     bare = [replace(document, entities=()) for document in documents]
     with pytest.raises(UsageError, match="the data bare have no entities"):

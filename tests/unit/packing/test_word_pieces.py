@@ -55,7 +55,7 @@ def test_text_is_cut_as_before_or_smaller_but_known(
 ) -> None:
     vocabulary = whole["model"]["vocab"]
     used = data.draw(st.sets(st.sampled_from(sorted(vocabulary.values()))))
-    kept = pieces_to_keep(whole, used, least=0)
+    kept = pieces_to_keep(whole, used, size=0)
     fewer = smaller(whole, kept, place)
     words = data.draw(WORDS)
     before, after = cut(whole, words), cut(fewer, words)
@@ -68,7 +68,7 @@ def test_text_is_cut_as_before_or_smaller_but_known(
 
 def test_pieces_are_numbered_anew_in_their_order(tmp_path: Path) -> None:
     whole = tokenizer(tmp_path)
-    kept = pieces_to_keep(whole, {whole["model"]["vocab"]["##dead"]}, least=0)
+    kept = pieces_to_keep(whole, {whole["model"]["vocab"]["##dead"]}, size=0)
     names = {number: piece for piece, number in whole["model"]["vocab"].items()}
     fewer = smaller(whole, kept, tmp_path)
     assert list(fewer["model"]["vocab"]) == [names[number] for number in kept]
@@ -82,16 +82,16 @@ def test_what_is_free_goes_to_the_first_that_a_text_can_have(tmp_path: Path) -> 
     whole = tokenizer(tmp_path)
     base = len(SPECIAL) + len(CHARACTERS)
     names = {number: piece for piece, number in whole["model"]["vocab"].items()}
-    kept = pieces_to_keep(whole, set(), least=base + 3)
+    kept = pieces_to_keep(whole, set(), size=base + 3)
     assert [names[number] for number in kept[base:]] == LONGER[:3]
-    everything = pieces_to_keep(whole, set(), least=10**6)
+    everything = pieces_to_keep(whole, set(), size=10**6)
     assert len(everything) == len(names) - 1
     assert "[unused0]" not in {names[number] for number in everything}
 
 
 def test_a_character_that_is_no_piece_keeps_the_pieces_around_it(tmp_path: Path) -> None:
     whole = tokenizer(tmp_path, "zebra", "##az")
-    fewer = smaller(whole, pieces_to_keep(whole, set(), least=0), tmp_path)
+    fewer = smaller(whole, pieces_to_keep(whole, set(), size=0), tmp_path)
     assert cut(fewer, ["zebra", "baz", "zoo"])[1:-1] == ["zebra", "b", "##az", "[UNK]"]
 
 
