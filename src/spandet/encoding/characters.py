@@ -1,7 +1,7 @@
 """A recurrent network over the characters of each word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
@@ -39,9 +39,9 @@ class CharacterSettings(PartSettings):
     """Less frequent characters of the training data are unknown, so that the vector of unknown
     characters is trained."""
 
-    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
-        """Frequent characters."""
-        return {"characters": frequent(counts.characters, self.min_count)}
+    def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
+        """Add the frequent characters."""
+        return replace(vocabulary, characters=frequent(counts.characters, self.min_count))
 
     def new_part(self, vocabulary: Vocabulary) -> "Characters":
         """A network over the known characters."""

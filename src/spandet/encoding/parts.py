@@ -51,10 +51,10 @@ class WordPart(EncoderPart):
 class PartSettings(Settings):
     """Settings of a part, which build it."""
 
-    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
-        """The names in the training data that the part needs, by field of `Vocabulary`."""
+    def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
+        """Add the names in the training data that the part needs to a vocabulary."""
         del counts
-        return {}
+        return vocabulary
 
     @abstractmethod
     def new_part(self, vocabulary: Vocabulary) -> EncoderPart:

@@ -59,8 +59,7 @@ class EncoderSettings(Settings):
 
     def vocabulary_of(self, examples: Iterable[Example]) -> Vocabulary:
         """The names in the training data that the parts need."""
-        counts = Counts.of(examples)
-        names: dict[str, tuple[str, ...]] = {}
+        counts, vocabulary = Counts.of(examples), Vocabulary()
         for part in self.parts.values():
-            names |= part.names(counts)
-        return Vocabulary(**names)  # type: ignore[arg-type]
+            vocabulary = part.add_names(vocabulary, counts)
+        return vocabulary

@@ -1,6 +1,7 @@
 """Part-of-speech tags as vectors."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -26,9 +27,9 @@ class TagSettings(PartSettings):
     """Less frequent tags of the training data are unknown, so that the vector of unknown tags is
     trained."""
 
-    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
-        """Frequent tags."""
-        return {"tags": frequent(counts.tags, self.min_count)}
+    def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
+        """Add the frequent tags."""
+        return replace(vocabulary, tags=frequent(counts.tags, self.min_count))
 
     def new_part(self, vocabulary: Vocabulary) -> "Tags":
         """An embedding of the known tags."""

@@ -38,9 +38,9 @@ class WordVectorSettings(PartSettings):
             raise ValueError('frozen = false needs vocabulary = "train"')
         return self
 
-    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
-        """All words of the training data."""
-        return {"words": tuple(sorted(counts.words))}
+    def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
+        """Add all words of the training data."""
+        return replace(vocabulary, words=tuple(sorted(counts.words)))
 
     def new_part(self, vocabulary: Vocabulary) -> "WordVectors":
         """A table with the vectors of the file.

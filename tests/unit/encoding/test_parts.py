@@ -1,6 +1,7 @@
 """A new part of the encoder is one file and one field of `EncoderSettings`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -27,8 +28,8 @@ GOLD = GoldSpans(
 class LengthSettings(PartSettings):
     dim: int = Field(default=3, ge=1)
 
-    def names(self, counts: Counts) -> dict[str, tuple[str, ...]]:
-        return {"words": tuple(sorted(counts.words))}
+    def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
+        return replace(vocabulary, words=tuple(sorted(counts.words)))
 
     def new_part(self, vocabulary: Vocabulary) -> "Lengths":
         return Lengths(self, max(map(len, vocabulary.words)))
