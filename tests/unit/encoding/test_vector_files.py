@@ -85,7 +85,7 @@ def test_a_binary_file_longer_than_a_read(tmp_path: Path) -> None:
         ("the" + " 1" * 70_000, r"vectors:1: found 70,000 numbers, expected at most 65,536"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, content: bytes | str, message: str) -> None:
+def test_damaged_files_are_errors(tmp_path: Path, content: bytes | str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_vectors(write(tmp_path, content), wanted=None)
 
@@ -95,6 +95,6 @@ def test_a_short_line_is_wrong_even_if_its_word_is_not_wanted(tmp_path: Path) ->
         read_vectors(write(tmp_path, "the 1 2 3\ncell 1 2\n"), wanted={"the"})
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*absent"):
         read_vectors(str(tmp_path / "absent"), wanted=None)

@@ -56,7 +56,7 @@ def test_a_vocabulary_survives_as_text(a: Any, b: Any, c: Any, dim: int) -> None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"characters": 1}', "{"])
-def test_something_else_is_no_vocabulary(text: str) -> None:
+def test_other_json_is_not_a_vocabulary(text: str) -> None:
     with pytest.raises(FormatError, match="not a vocabulary"):
         Vocabulary.from_json(text)
 
@@ -71,7 +71,7 @@ def test_unknown_characters_and_ends_count(pooling: Any) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last"])
-def test_the_end_of_a_word_may_have_no_sign(pooling: Any) -> None:
+def test_the_end_of_word_symbol_is_optional(pooling: Any) -> None:
     part = Characters(CharacterSettings(pooling=pooling, end_sign=False), ("a", "b")).eval()
     prepared = part.prepare(["ab", "", "b"])
     assert prepared.sequences.lengths.tolist() == [2, 1, 1]  # an empty word must have something
@@ -79,7 +79,7 @@ def test_the_end_of_a_word_may_have_no_sign(pooling: Any) -> None:
     assert torch.isfinite(part(prepared)).all()
 
 
-def test_of_a_very_long_word_both_ends_are_read() -> None:
+def test_very_long_words_are_shortened_to_both_ends() -> None:
     part = Characters(CharacterSettings(), ("a", "b", "c")).eval()
     words = ["b" + "a" * 500 + "c", "b" + "a" * 9000 + "c", "c" + "a" * 500 + "c", "a" * 501 + "b"]
     prepared = part.prepare(words)
@@ -162,7 +162,7 @@ def test_trained_vectors_are_those_of_training_words(vectors: str) -> None:
     torch.testing.assert_close(looked_up(encoder, "unseen", "cell"), [mean, [0.0, 1.0]])
 
 
-def test_vectors_of_another_language_are_said(vectors: str) -> None:
+def test_vectors_without_a_training_word_are_an_error(vectors: str) -> None:
     settings = everything(vectors)
     with pytest.raises(ConfigError, match=r"word_vectors\] path: .* no word of the training data"):
         Encoder.build(settings, Vocabulary(words=("der", "die")))
@@ -179,12 +179,12 @@ def test_vectors_of_another_language_are_said(vectors: str) -> None:
         ({"word_vectors": {"path": "x", "frozen": False}}, 'needs vocabulary = "train"'),
     ],
 )
-def test_settings_that_cannot_be_are_said(values: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_errors(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         EncoderSettings.build(values, where="encoder")
 
 
-def test_a_fusion_that_cannot_be_is_said() -> None:
+def test_an_invalid_fusion_is_an_error() -> None:
     with pytest.raises(ConfigError, match="both directions need the same size, got 7"):
         Fusion(FusionSettings(), transformer_dim=7, other_dim=0)
     with pytest.raises(ConfigError, match="bypass: needs a transformer, another part and a rec"):
@@ -202,7 +202,7 @@ def test_the_small_encoder_is_small() -> None:
     assert sum(p.numel() for p in encoder.parameters()) < 2_000_000
 
 
-def test_a_batch_moves_whole() -> None:
+def test_all_tensors_of_a_batch_are_copied_to_a_device() -> None:
     settings = EncoderSettings.small()
     encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
     moved = encoder.prepare(EXAMPLES).to("meta")
@@ -212,7 +212,7 @@ def test_a_batch_moves_whole() -> None:
         assert tensor.is_meta
 
 
-def test_a_folder_without_an_encoder_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_an_encoder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*vocabulary\.json: No such file"):
         Encoder.from_files(EncoderSettings.small(), tmp_path)
     (tmp_path / "vocabulary.json").write_text("{}")

@@ -20,7 +20,7 @@ def compared(expected: list[Found], found: list[Found]) -> Parity:
     return compare([document(*expected)], [document(*found)], threshold=0.5, bound=1e-4)
 
 
-def test_the_same_is_the_same() -> None:
+def test_equal_predictions_pass() -> None:
     result = compared(
         [(0, 3, "A", 0.9), (4, 7, "B", 0.8)], [(4, 7, "B", 0.80004), (0, 3, "A", 0.9)]
     )
@@ -52,13 +52,13 @@ def test_scores_too_far_apart_do_not_pass() -> None:
     assert "differ by up to 2.0e-04" in result.reason
 
 
-def test_at_the_threshold_either_is_right() -> None:
+def test_a_score_at_the_threshold_is_a_tie() -> None:
     result = compared([(0, 3, "A", 0.9), (4, 7, "B", 0.50005)], [(0, 3, "A", 0.9)])
     assert result.passed
     assert result.ties == 1
 
 
-def test_of_two_equals_in_one_place_either_is_right() -> None:
+def test_overlapping_entities_of_equal_score_are_ties() -> None:
     result = compared(
         [(0, 3, "A", 0.9), (4, 13, "B", 0.7)], [(0, 3, "A", 0.9), (8, 18, "C", 0.70005)]
     )
@@ -66,12 +66,12 @@ def test_of_two_equals_in_one_place_either_is_right() -> None:
     assert result.ties == 2
 
 
-def test_two_equals_in_different_places_are_no_tie() -> None:
+def test_entities_of_equal_score_elsewhere_are_no_ties() -> None:
     result = compared([(0, 3, "A", 0.9), (4, 7, "B", 0.7)], [(0, 3, "A", 0.9), (8, 13, "B", 0.7)])
     assert len(result.different) == 2
 
 
-def test_nothing_proves_nothing() -> None:
+def test_predictions_without_entities_do_not_pass() -> None:
     result = compared([], [])
     assert not result.passed
     assert "nothing was compared" in result.reason

@@ -86,7 +86,7 @@ def test_other_text_can_still_be_read(model: Path, gold: list[Document], tmp_pat
     assert next(packed.predict(["Unheard of: [SEP] 漢 \ud800"])).text
 
 
-def test_what_loses_too_much_is_not_written(
+def test_a_model_that_loses_too_much_f1_is_not_written(
     model: Path, gold: list[Document], tmp_path: Path
 ) -> None:
     with pytest.raises(PackError, match=r"loses \d+\.\d\d points of F1 on dev; allowed are 0\.5"):
@@ -95,7 +95,7 @@ def test_what_loses_too_much_is_not_written(
 
 
 @pytest.mark.parametrize("weights", ["half", "int8"])
-def test_shorter_weights_are_a_model_of_full_ones(
+def test_quantised_weights_are_loaded_and_saved_in_full(
     weights: Kept, model: Path, gold: list[Document], tmp_path: Path
 ) -> None:
     options = PackOptions(weights=weights, max_loss=10)
@@ -117,7 +117,7 @@ def test_a_model_without_a_transformer_is_packed_too(tmp_path: Path) -> None:
         pack(model, tmp_path / "b", data={"dev": documents}, corpus=documents)
 
 
-def test_the_folder_says_what_was_done(model: Path, gold: list[Document], tmp_path: Path) -> None:
+def test_card_and_json_have_the_scores(model: Path, gold: list[Document], tmp_path: Path) -> None:
     options = PackOptions(max_loss=100, about="# Ours\n\nWhat it is for.\n")
     report = pack(model, tmp_path / "a", data={"dev": gold, "more": gold[:3]}, options=options)
     card = (tmp_path / "a" / "README.md").read_text()

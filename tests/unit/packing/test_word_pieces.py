@@ -50,7 +50,7 @@ def whole(place: Path) -> dict[str, Any]:
 
 @given(st.data())
 @settings(max_examples=60)
-def test_text_is_cut_as_before_or_smaller_but_known(
+def test_text_is_split_as_before_or_into_smaller_known_pieces(
     place: Path, whole: dict[str, Any], data: st.DataObject
 ) -> None:
     vocabulary = whole["model"]["vocab"]
@@ -66,7 +66,7 @@ def test_text_is_cut_as_before_or_smaller_but_known(
     assert (after[0], after[-1]) == ("[CLS]", "[SEP]")
 
 
-def test_pieces_are_numbered_anew_in_their_order(tmp_path: Path) -> None:
+def test_pieces_are_renumbered_in_order(tmp_path: Path) -> None:
     whole = tokenizer(tmp_path)
     kept = pieces_to_keep(whole, {whole["model"]["vocab"]["##dead"]}, size=0)
     names = {number: piece for piece, number in whole["model"]["vocab"].items()}
@@ -78,7 +78,7 @@ def test_pieces_are_numbered_anew_in_their_order(tmp_path: Path) -> None:
     assert config["vocab_size"] == len(kept)
 
 
-def test_what_is_free_goes_to_the_first_that_a_text_can_have(tmp_path: Path) -> None:
+def test_a_larger_size_is_filled_up_with_the_first_pieces(tmp_path: Path) -> None:
     whole = tokenizer(tmp_path)
     base = len(SPECIAL) + len(CHARACTERS)
     names = {number: piece for piece, number in whole["model"]["vocab"].items()}
