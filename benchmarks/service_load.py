@@ -34,7 +34,7 @@ import httpx
 import psutil
 
 from spandet import Recognizer, generate
-from spandet.text.plain import plain_document
+from spandet.text.dicts import document_to_dict
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -167,7 +167,7 @@ def main() -> None:
     chosen = texts(options.texts, long=options.long)
     recognizer = Recognizer.from_pretrained(options.model)
     expected = [
-        {"documents": [{"entities": plain_document(document)["entities"]}]}
+        {"documents": [{"entities": document_to_dict(document)["entities"]}]}
         for document in recognizer.predict(chosen)
     ]
     pairs = list(zip(chosen, expected, strict=True))

@@ -1,26 +1,26 @@
-"""What can go wrong, as a tree:
+"""The exceptions of spandet:
 
-SpandetError            a mistake that its message explains; users see it without a traceback
-├── FormatError         a record that is not what its format promises: where, what, what instead
-├── MismatchError       two things that should belong together do not (gold and predicted, say)
+SpandetError            base class; the command line shows its message without a traceback
+├── FormatError         an invalid record: where it is, what was found, what was expected
+├── MismatchError       two inputs that do not belong together, such as gold and predicted
 ├── ConfigError         a recipe or setting that cannot be used; names section and key
 ├── UsageError          an argument that cannot be used (an unknown format, an output that exists)
 ├── TrainingError       a training run that cannot continue; files already written stay intact
 │   └── TrainingInterrupted   SIGINT or SIGTERM: the run stopped after writing a checkpoint
-└── MissingExtraError   an optional dependency is not installed; names the command that does it
+└── MissingExtraError   an optional dependency is not installed; names the command to install it
 """
 
 from __future__ import annotations
 
 
 class SpandetError(Exception):
-    """The root of every error that spandet raises on purpose."""
+    """The base class of all errors that spandet raises on purpose."""
 
 
 class FormatError(SpandetError):
-    """A record that is not what its format promises.
+    """A record that is invalid in its format.
 
-    Parsers say what is wrong; the reader that knows file and line adds the place with `at`.
+    Parsers describe the problem; the reader, which knows file and line, adds the place with `at`.
     """
 
     def __init__(self, what: str, place: str | None = None) -> None:
@@ -33,12 +33,12 @@ class FormatError(SpandetError):
         return self if self.place is not None else FormatError(self.what, place)
 
     def inside(self, part: str) -> FormatError:
-        """The same error, said of one part of the record ("entity 3")."""
+        """The same error, with the name of a part of the record ("entity 3") before it."""
         return FormatError(f"{part}: {self.what}", self.place)
 
 
 class MismatchError(SpandetError):
-    """Two things that should belong together do not."""
+    """Two inputs that do not belong together."""
 
 
 class ConfigError(SpandetError):
@@ -61,7 +61,7 @@ class TrainingError(SpandetError):
     """A training run that cannot continue; files already written stay intact."""
 
 
-class TrainingInterrupted(TrainingError):  # noqa: N818 (a request, no error)
+class TrainingInterrupted(TrainingError):  # noqa: N818 (not an error)
     """The run was stopped by a signal, after it wrote a checkpoint."""
 
     def __init__(self, what: str, signal: int) -> None:

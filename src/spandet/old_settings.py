@@ -55,9 +55,9 @@ def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assign(section: str, values: dict[str, Any], name: str, value: Any) -> None:
-    """Set one value of a section, whichever of its names is given or already in use.
+    """Set one value of a section by its new or old name, and remove the other name.
 
-    A settings class is called after its section, that of a detector after the detector:
+    A settings class is named after its section, that of a detector after the detector:
     `[decoding]` is DecodingSettings, `[detector]` with `name = "span-jury"` SpanJurySettings.
     """
     title = str(values.get("name")) if section == "detector" else section

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 from spandet.detectors.biaffine import Biaffine
 from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
-from spandet.text.plain import plain_document
+from spandet.text.dicts import document_to_dict
 from support.page_visits import Visit
 from support.small_models import DETECTORS, small_model, small_texts
 
@@ -50,7 +50,7 @@ def aria_label(entity: dict[str, Any]) -> str:
 
 def test_a_text_shows_the_entities_of_the_recognizer(visit: Visit, recognizer: Recognizer) -> None:
     visit.find(TEXT)
-    entities = plain_document(recognizer(TEXT))["entities"]
+    entities = document_to_dict(recognizer(TEXT))["entities"]
     assert len(entities) > 3
     assert sorted(visit.names) == sorted(map(aria_label, entities))
     assert (
@@ -101,7 +101,7 @@ def test_a_click_shows_the_trajectory_of_an_entity(visit: Visit, recognizer: Rec
 
 def test_the_slider_and_the_labels_filter_entities(visit: Visit, recognizer: Recognizer) -> None:
     visit.find(TEXT)
-    entities = plain_document(recognizer(TEXT))["entities"]
+    entities = document_to_dict(recognizer(TEXT))["entities"]
     scores = sorted({round(entity["score"], 2) for entity in entities})
     middle = scores[len(scores) // 2]
     slider = visit.page.get_by_role("slider", name="Minimum score")
@@ -138,7 +138,7 @@ def test_the_trajectory_of_the_lowest_scoring_entity_is_shown(
     visit.find(TEXT)
     visit.page.get_by_role("slider", name="Minimum score").fill("0.05")
     (document,) = recognizer.predict([TEXT], min_score=0.05)
-    lowest = min(plain_document(document)["entities"], key=lambda entity: entity["score"])
+    lowest = min(document_to_dict(document)["entities"], key=lambda entity: entity["score"])
     visit.bars.nth(visit.names.index(aria_label(lowest))).click()
     expect(visit.page.get_by_role("slider", name="Stage")).to_be_visible()
 
@@ -149,7 +149,7 @@ def test_copy_gives_the_visible_entities_as_json(visit: Visit, recognizer: Recog
     expect(visit.page.locator("#status")).to_contain_text("copied")
     copied = json.loads(visit.page.evaluate("navigator.clipboard.readText()"))
     assert copied["text"] == TEXT
-    wanted = plain_document(recognizer(TEXT))["entities"]
+    wanted = document_to_dict(recognizer(TEXT))["entities"]
     by_place = sorted(wanted, key=lambda entity: (entity["start"], -entity["end"]))
     assert copied["entities"] == by_place
 

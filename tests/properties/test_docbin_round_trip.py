@@ -60,5 +60,5 @@ def test_docbin_keeps_raw_text_exactly_and_refuses_entities_that_cut_words(
         for entity in document.entities
         for border in (entity.span.start, entity.span.end)
     ):
-        with pytest.raises(FormatError, match="does not begin and end at word borders"):
+        with pytest.raises(FormatError, match="does not begin and end at word boundaries"):
             there_and_back([document])

@@ -78,7 +78,7 @@ def test_word_spans_survive_the_way_over_characters(row: WordRow) -> None:
 def test_words_in_any_order_are_refused_or_read_back_as_they_were(
     words: list[list[tuple[int, int]]],
 ) -> None:
-    """One bad record is passed over, and no other."""
+    """One bad record is skipped, and no other."""
     good = {"text": "IL-2 gene ab", "entities": []}
     record = good | {"sentences": [{"words": [list(pair) for pair in own]} for own in words]}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""spandet formats: what can be read and written."""
+"""spandet formats: list the formats that can be read and written."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ def formats_command() -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("format", "read", "write", "suffixes", "what it is"):
+    for heading in ("format", "read", "write", "suffixes", "description"):
         table.add_column(heading, overflow="fold")
     for name, row in FORMATS.items():
-        can_read, can_write = ("✓" if way is not None else "" for way in (row.read, row.write))
-        table.add_row(name, can_read, can_write, " ".join(row.suffixes), row.about)
+        can_read, can_write = (
+            "" if function is None else "✓" for function in (row.read, row.write)
+        )
+        table.add_row(name, can_read, can_write, " ".join(row.suffixes), row.description)
     console().print(table)

@@ -93,7 +93,7 @@ def projected(predicted: Document, *, onto: Document, number: int) -> Document:
 
     entities = []
     for entity in predicted.entities:
-        fragments = [span for span in map(shifted, entity.pieces) if span is not None]
+        fragments = [span for span in map(shifted, entity.spans) if span is not None]
         if fragments:  # an entity of white space only has no counterpart
             entities.append(Entity.from_fragments(fragments, entity.label, entity.score))
     return replace(onto, entities=tuple(entities))

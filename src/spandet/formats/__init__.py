@@ -1,4 +1,4 @@
-"""Formats: one reader and writer per file, and the table that names them; torch is never loaded."""
+"""Reading and writing of corpora: one module per format, and the table `FORMATS`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = ["FORMATS", "Corpus", "Format", "read", "write"]
 
 def read(
     path: str | PathLike[str],
-    format: str | None = None,  # noqa: A002 (the word that users know)
+    format: str | None = None,  # noqa: A002 (the name that users expect)
     *,
     skip_bad: bool = False,
     **options: Any,
 ) -> Corpus:
-    """The documents of a file, a folder or `-` (standard input), plain or gzipped.
+    """Read the documents of a file, a folder or `-` (standard input), plain or gzipped.
 
     Args:
-        path: What to read.
-        format: A name from `FORMATS`; without one, the file's name and beginning decide.
-        skip_bad: Pass over bad records and list them in the corpus's `skipped`.
-        **options: What the format's reader takes, such as `spans_key` for "docbin".
+        path: File or folder.
+        format: A name from `FORMATS`; None detects it from the file's name and first bytes.
+        skip_bad: Skip bad records and list them in the corpus's `skipped`.
+        **options: Options of the format's reader, such as `spans_key` for "docbin".
 
     Raises:
-        UsageError: there is no such file or no permission to read it; the format is unknown, cannot
-            be read, or cannot be told.
+        UsageError: the file does not exist or cannot be read; the format is unknown, cannot be
+            read, or cannot be detected.
         FormatError: while iterating, at the first bad record.
     """
     source = Source(fspath(path))
@@ -51,18 +51,18 @@ def read(
 def write(
     documents: Iterable[Document],
     path: str | PathLike[str],
-    format: str | None = None,  # noqa: A002 (the word that users know)
+    format: str | None = None,  # noqa: A002 (the name that users expect)
     **options: Any,
 ) -> None:
     """Write documents to a file, a folder or `-` (standard output); complete or not at all.
 
     Raises:
-        UsageError: the format is unknown, cannot be written, or cannot be told; or the documents
-            are a corpus, and the path is that of one of its files.
-        FormatError: a document holds what the format cannot; nothing is written.
+        UsageError: the format is unknown, cannot be written, or cannot be detected; or the
+            documents are a corpus, and the path is that of one of its files.
+        FormatError: the format cannot represent a document; nothing is written.
     """
     target = Target(fspath(path))
-    if isinstance(documents, Corpus):  # where documents come from elsewhere, nobody knows
+    if isinstance(documents, Corpus):  # the input files of other iterables are unknown
         refuse_overwriting([documents.source.path, *documents.files()], target.path)
     row = _row(format or detect_writer(FORMATS, target))
     if row.write is None:
@@ -75,7 +75,7 @@ def write(
 
 
 class _Current:
-    """Remembers which document a writer is at, for its error message."""
+    """The name of the document that is being written, for error messages."""
 
     name = "no document"
 
@@ -92,4 +92,4 @@ def _row(name: str) -> Format:
     if row.variant_of is None:
         return row
     original = FORMATS[row.variant_of]
-    return replace(row, suffixes=original.suffixes, beside=original.beside)
+    return replace(row, suffixes=original.suffixes, text_suffixes=original.text_suffixes)

@@ -9,9 +9,9 @@
     our mayor</DOC>
 
 END is the last character, inclusive. Offsets count the characters of the .sgm without its tags;
-line feeds count, and so does every character of `&amp;` as it stands. The document's text is that
-text, so offsets hold as they are. What `<charseq>` says must stand there. The label is the
-entity's TYPE; times, values, relations and events are not read.
+line feeds are counted, and `&amp;` counts as five characters. The document's text is that text, so
+offsets are used unchanged. The text of `<charseq>` must be equal to the text at its offsets. The
+label is the entity's TYPE; times, values, relations and events are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element
 
 from spandet.errors import FormatError
 from spandet.formats.markup import attribute, check_mention, child, number, read_tree
-from spandet.formats.records import a_span
+from spandet.formats.records import checked_span
 from spandet.formats.source import Parsed, Source
 from spandet.text import CharSpan, Document, Entity
 
@@ -33,11 +33,11 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 def read(source: Source, *, heads: bool = False) -> Iterator[Parsed]:
-    """The document of an .apf.xml file.
+    """Read the document of an .apf.xml file.
 
     Args:
-        source: The annotation; its text is looked for beside it.
-        heads: Take the head of each mention ("mayor") instead of its full extent ("our mayor").
+        source: The annotation; its text is in the .sgm file in the same folder.
+        heads: Read the head of each mention ("mayor") instead of its full extent ("our mayor").
     """
     try:
         yield _document(source, "head" if heads else "extent")
@@ -57,7 +57,7 @@ def _document(source: Source, part: str) -> Document:
             except FormatError as error:
                 raise error.inside(f"entity_mention {mention.get('ID')}") from None
             entities.append(Entity(span, label))
-    # The file lists them by what they refer to; readers expect the order of the text.
+    # The file lists mentions by entity; documents list them in the order of the text.
     entities.sort(key=lambda entity: (entity.span.start, -entity.span.end))
     name = child(tree, "document").get("DOCID", source.stem.removesuffix(".apf"))
     return Document(text, tuple(entities), name)
@@ -67,7 +67,7 @@ def _span(charseq: Element, text: str) -> CharSpan:
     start, last = number(charseq, "START"), number(charseq, "END")
     if start > last:
         raise FormatError(f"START {start} is after END {last}; END is the last character here")
-    span = a_span(CharSpan, start, last + 1, len(text))
+    span = checked_span(CharSpan, start, last + 1, len(text))
     check_mention(text, span, charseq.text or "")
     return span
 

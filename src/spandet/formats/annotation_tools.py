@@ -1,4 +1,4 @@
-"""What the JSON formats of annotation tools share: ids, further fields, entities of one piece."""
+"""Functions shared by the JSON formats of annotation tools: ids, metadata, contiguous entities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def read_id(record: Record) -> str | None:
-    """The optional `id`; the tools count their records, so it may be a number."""
+    """Read the optional `id`, a string or a whole number."""
     value = record.get("id")
     if value is None or isinstance(value, str):
         return value
@@ -25,27 +25,27 @@ def read_id(record: Record) -> str | None:
 
 
 def id_field(document: Document) -> dict[str, Any]:
-    """The `id` as the tools have it: a number where it looks like one."""
+    """The `id` field of a record: a number if the id looks like one."""
     if document.id is None:
         return {}
     return {"id": int(document.id) if _PLAIN_NUMBER.fullmatch(document.id) else document.id}
 
 
 def further_fields(record: Record, own: Collection[str]) -> dict[str, Any]:
-    """The fields that the format does not know: the document's metadata.
+    """The fields that the format does not define; they become the document's metadata.
 
     Raises:
-        FormatError: one of them holds entities.
+        FormatError: one of them contains entities.
     """
     check_fields(record, own)
     return {name: value for name, value in record.items() if name not in own}
 
 
 def as_fields(metadata: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
-    """Metadata as fields beside the format's own ones.
+    """Metadata as fields of a record, next to the fields that the format defines.
 
     Raises:
-        FormatError: a name would be taken for a field of the format, or a value for annotation.
+        FormatError: a name is that of a field of the format, or a value would be read as entities.
     """
     check_fields(metadata, own)
     for name in metadata:
@@ -55,7 +55,7 @@ def as_fields(metadata: Mapping[str, Any], own: Collection[str]) -> dict[str, An
 
 
 def one_span(entity: Entity[CharSpan]) -> CharSpan:
-    """The span of an entity without gaps.
+    """The span of a contiguous entity.
 
     Raises:
         FormatError: the entity is discontinuous.

@@ -5,10 +5,10 @@
     #1	Score T2	0.98
 
 Offsets count characters of the .txt file, half-open: "end" is the first character after the
-entity. The pieces of a discontinuous one are separated by `;`. The third column repeats the text,
-line ends as spaces and pieces joined by a space; it is checked, so that a text which was changed
-after its annotation is found out. Relations, events, attributes and notes are passed over, but for
-notes of the type Score, which are ours.
+entity. The fragments of a discontinuous entity are separated by `;`. The third column repeats the
+text, with line ends as spaces and fragments joined by a space; it is checked, to detect a text that
+was changed after its annotation. Relations, events, attributes and notes are ignored, except notes
+of the type Score, which spandet writes.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from itertools import pairwise
 from pathlib import Path
 
 from spandet.errors import FormatError, UsageError
-from spandet.formats.record_buffer import Allowance
-from spandet.formats.records import a_span, shown
-from spandet.formats.source import STDIN, Parsed, Source
+from spandet.formats.records import checked_span, shown
+from spandet.formats.source import STDIN, Parsed, SizeLimit, Source
 from spandet.formats.target import Target
 from spandet.text import CharSpan, Document, Entity
 
 _ANNOTATION, _TEXT = ".ann", ".txt"
 TEXT_SUFFIXES = (_TEXT,)
 _ENTITY = re.compile(r"(T[^\t ]+)\t([^\t ]+) ([0-9 ;]+)\t(.*)", re.DOTALL)
-_PIECE = re.compile(r"([0-9]{1,18}) ([0-9]{1,18})")
+_FRAGMENT = re.compile(r"([0-9]{1,18}) ([0-9]{1,18})")
 _SCORE = re.compile(r"#[^\t]*\tScore (T[^\t ]+)\t([0-9.e-]+)")
-_PASSED_OVER = tuple("REAMN#*")
+_IGNORED = tuple("REAMN#*")
 _AS_SPACES = str.maketrans("\r\n", "  ")
-# What some file system refuses, what hides a file, and the escape sign itself.
+# Characters that some file system refuses or that hide a file, and the escape character itself.
 _UNSAFE = re.compile(r'[%/\\<>:"|?*\x00-\x1f\x7f\ud800-\udfff]|^\.|[. ]\Z')
 _ESCAPE = re.compile("%([0-9A-F]{2})")
 _LONGEST_NAME = 200
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """The one document of an .ann file and the .txt file beside it."""
+    """Read the document of an .ann file and its .txt file in the same folder."""
     if source.path == STDIN:
         raise UsageError("brat needs a text beside the annotation: give a file or folder, not -")
     try:
@@ -50,10 +49,10 @@ def read(source: Source) -> Iterator[Parsed]:
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to a new folder, a pair of files each; one without an id is called by its number.
+    """Write documents to a new folder, two files each, named by id or else by number.
 
     Raises:
-        FormatError: a label has white space, or two documents would have the same file name.
+        FormatError: a label contains white space, or two documents have the same file name.
     """
     with target.folder() as folder:
         for number, document in enumerate(documents):
@@ -64,14 +63,14 @@ def write(documents: Iterable[Document], target: Target) -> None:
 
 def _document(source: Source, beside: Source) -> Document:
     if not Path(beside.path).is_file():
-        raise FormatError(f"there is no text beside it, expected the file {beside.name}")
-    text = beside.text(encoding="utf-8")  # for brat, a byte order mark is a character like others
-    found, allowance = _Annotation(text), Allowance(source.name, "annotation")
+        raise FormatError(f"its text is missing, expected {beside.name}")
+    text = beside.text(encoding="utf-8")  # brat counts a byte order mark as a character
+    found, limit = _Annotation(text), SizeLimit(source.name, "annotation")
     for number, line in source.lines():
         if isinstance(line, FormatError):
             raise line
         try:
-            allowance.use(len(line))
+            limit.add(len(line))
             found.add(line)
         except FormatError as error:
             raise error.at(f"{source.name}:{number}") from None
@@ -80,19 +79,19 @@ def _document(source: Source, beside: Source) -> Document:
 
 @dataclass
 class _Annotation:
-    """What the lines of an .ann file say, so far."""
+    """The entities and scores of an .ann file, read line by line."""
 
     text: str
     entities: dict[str, Entity[CharSpan]] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
 
     def add(self, line: str) -> None:
-        """Take in one line."""
+        """Parse one line."""
         if line.startswith("T"):
             self._add_entity(line)
         elif note := _SCORE.fullmatch(line):
             self.scores |= _score(*note.groups())
-        elif line and not line.startswith(_PASSED_OVER):
+        elif line and not line.startswith(_IGNORED):
             raise FormatError(f"found {shown(line)}, expected a line that begins with T")
 
     def scored(self) -> tuple[Entity[CharSpan], ...]:
@@ -103,25 +102,27 @@ class _Annotation:
 
     def _add_entity(self, line: str) -> None:
         parts = _ENTITY.fullmatch(line)
-        spans = [_PIECE.fullmatch(span) for span in parts[3].split(";")] if parts else [None]
+        spans = [_FRAGMENT.fullmatch(span) for span in parts[3].split(";")] if parts else [None]
         if parts is None or None in spans:
             raise FormatError(
                 f"found {shown(line)}, expected T1, a tab, a label and its offsets, a tab, its text"
             )
-        name, label, offsets, said = parts.groups()
+        name, label, offsets, expected = parts.groups()
         if name in self.entities:
-            raise FormatError(f"{name} occurs twice, expected a name of its own for each entity")
+            raise FormatError(f"{name} occurs twice, expected a different name for each entity")
         length = len(self.text)
-        pieces = [a_span(CharSpan, int(span[1]), int(span[2]), length) for span in spans if span]
-        stands = _shown_text(self.text, pieces)
-        if said.translate(_AS_SPACES) != stands:
+        fragments = [
+            checked_span(CharSpan, int(span[1]), int(span[2]), length) for span in spans if span
+        ]
+        found = _shown_text(self.text, fragments)
+        if expected.translate(_AS_SPACES) != found:
             raise FormatError(
-                f"the text at {offsets} is {shown(stands)}, but the line says {shown(said)}"
+                f"the text at {offsets} is {shown(found)}, but the line has {shown(expected)}"
             )
-        for left, right in pairwise(sorted(pieces)):
+        for left, right in pairwise(sorted(fragments)):
             if right.start < left.end:
                 raise FormatError(f"fragments of {name} overlap, expected fragments apart")
-        self.entities[name] = Entity.from_fragments(pieces, label)
+        self.entities[name] = Entity.from_fragments(fragments, label)
 
 
 def _score(name: str, value: str) -> dict[str, float]:
@@ -129,7 +130,7 @@ def _score(name: str, value: str) -> dict[str, float]:
         score = float(value)
     except ValueError:
         return {}
-    return {name: score} if 0 <= score <= 1 else {}  # somebody else's scores are only notes
+    return {name: score} if 0 <= score <= 1 else {}  # not written by spandet: only a note
 
 
 def _lines(document: Document) -> Iterator[str]:
@@ -137,15 +138,15 @@ def _lines(document: Document) -> Iterator[str]:
         if not entity.label or re.search(r"\s", entity.label):
             problem = "has white space" if entity.label else "is empty"
             raise FormatError(f"the label {entity.label!r} {problem}, which brat cannot hold")
-        spans = ";".join(f"{piece.start} {piece.end}" for piece in entity.pieces)
-        text = _shown_text(document.text, entity.pieces)
+        spans = ";".join(f"{span.start} {span.end}" for span in entity.spans)
+        text = _shown_text(document.text, entity.spans)
         yield f"T{number}\t{entity.label} {spans}\t{text}\n"
         if entity.score is not None:
             yield f"#{number}\tScore T{number}\t{entity.score!r}\n"
 
 
-def _shown_text(text: str, pieces: Sequence[CharSpan]) -> str:
-    return " ".join(text[piece.start : piece.end] for piece in pieces).translate(_AS_SPACES)
+def _shown_text(text: str, spans: Sequence[CharSpan]) -> str:
+    return " ".join(text[span.start : span.end] for span in spans).translate(_AS_SPACES)
 
 
 def _create(path: Path, text: str) -> None:
@@ -161,11 +162,11 @@ def _create(path: Path, text: str) -> None:
 
 
 def _file_name(id_: str) -> str | None:
-    """The id as a file name that every system can hold and `_id` gives back, if there is one."""
+    """Escape an id as a portable file name, decoded by `_id`; None if it is empty or too long."""
     name = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", id_)
     return name if name and len(name.encode()) <= _LONGEST_NAME else None
 
 
 def _id(stem: str) -> str:
     plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), stem)
-    return plain if _file_name(plain) == stem else stem  # else the % is somebody else's
+    return plain if _file_name(plain) == stem else stem  # else the % is not an escape of ours

@@ -1,4 +1,4 @@
-"""Text in columns, a word per line: what CoNLL, GermEval and CoNLL-2012 files have in common."""
+"""Text in columns, a word per line: shared by the CoNLL, GermEval and CoNLL-2012 formats."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from spandet.errors import FormatError
-from spandet.formats.record_buffer import Allowance
 from spandet.formats.records import shown
-from spandet.formats.source import Source
+from spandet.formats.source import SizeLimit, Source
 from spandet.text import WordRow
 
 _CELLS = re.compile("[^ ]+")
 _CELLS_OF_A_LINE = 4
-"""About so many become objects of their own."""
+"""Typical number of cells per line, each of which becomes an object in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class Block:
     lines: Sequence[str]
 
     def error(self, word: int, what: str) -> FormatError:
-        """Something is wrong with the line of a word."""
+        """Make the error for the line of a word."""
         return FormatError(what, f"{self.file}:{self.first + word}")
 
     def columns(self) -> list[tuple[str, ...]]:
-        """Its columns. Where a line has a tab, tabs separate; else runs of spaces."""
+        """Its columns, separated by tabs, or by spaces in lines without a tab."""
         rows = self._rows()
         try:
             return list(zip(*rows, strict=True))
@@ -40,7 +39,7 @@ class Block:
             width = len(rows[0])
             word = next(word for word, row in enumerate(rows) if len(row) != width)
             found = f"found {_columns(len(rows[word]))}, expected {width}"
-            raise self.error(word, f"{found} as where the sentence begins") from None
+            raise self.error(word, f"{found} as in the first line of the sentence") from None
 
     def _rows(self) -> list[list[str]]:
         whole = "\n".join(["", *self.lines, ""])
@@ -53,22 +52,22 @@ class Block:
 def sentences(
     source: Source, mark: str, parse: Callable[[Block], WordRow]
 ) -> Iterator[tuple[int, WordRow | str | FormatError]]:
-    """What a file holds, each with its line number: sentences, marked lines and errors.
+    """Read the sentences, marked lines and errors of a file, each with its line number.
 
-    Sentences stand between empty lines; a line that begins with `mark` stands alone and comes as
-    it is. A sentence that cannot be decoded or parsed comes as its error.
+    Sentences are separated by empty lines; a line that begins with `mark` is yielded as a string.
+    A sentence that cannot be decoded or parsed is yielded as its error.
     """
     first = 0
     lines: list[str] = []
-    allowance = Allowance(source.name, "sentence")
+    limit = SizeLimit(source.name, "sentence")
     damage: FormatError | None = None
     for number, line in chain(source.lines(), [(0, "")]):  # an empty line ends the last sentence
         if isinstance(line, FormatError):
             damage = damage or line
         elif line.strip(" \t") and not line.startswith(mark):
             if not lines:
-                first, allowance = number, Allowance(f"{source.name}:{number}", "sentence")
-            allowance.use(len(line), items=_CELLS_OF_A_LINE)
+                first, limit = number, SizeLimit(f"{source.name}:{number}", "sentence")
+            limit.add(len(line), items=_CELLS_OF_A_LINE)
             lines.append(line)
         else:
             if damage is not None:
@@ -88,12 +87,12 @@ def _parsed(block: Block, parse: Callable[[Block], WordRow]) -> WordRow | Format
 
 
 def need_columns(block: Block, found: int, expected: str) -> FormatError:
-    """The error of a sentence that has too few columns, or too many."""
+    """Make the error for a sentence that has too few columns, or too many."""
     return block.error(0, f"found {_columns(found)}, expected {expected}")
 
 
 def check_cells(cells: Sequence[str], name: str, forbidden: re.Pattern[str]) -> None:
-    """Refuse what a column cannot hold: nothing at all, and what looks like its border."""
+    """Refuse cells that a column cannot represent: empty ones, and those with a separator."""
     if "" not in cells and not forbidden.search("".join(cells)):
         return
     for number, cell in enumerate(cells):

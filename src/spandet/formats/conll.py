@@ -6,11 +6,10 @@
     gene NN I-DNA
     works VBZ O
 
-Entities begin and end by their tags (see tag_schemes), so that no offset says "end". Columns are
-separated by tabs or spaces; with three or more, the second is the part of speech, and what stands
-between it and the tag is not read: a layer of entity tags there is an error. The sentences between
-two -DOCSTART- lines are one document; before the first, and in a file that has none, each sentence
-is a document of its own, because nothing says that two of them belong together.
+Entities are given by tags (see tag_schemes), not by offsets. Columns are separated by tabs or
+spaces; with three or more, the second is the part of speech. Columns between it and the tag are
+ignored, but a layer of entity tags there is an error. The sentences between two -DOCSTART- lines
+are one document; before the first, and in a file without any, each sentence is a document.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from spandet.errors import FormatError, UsageError
 from spandet.formats import germeval
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
-from spandet.formats.record_buffer import Rows
-from spandet.formats.source import Parsed, Source
+from spandet.formats.source import Parsed, Rows, Source
 from spandet.formats.tag_schemes import SCHEMES, Scheme, decode, encode, layers
 from spandet.formats.target import Target
 from spandet.formats.unread import check_columns
@@ -39,7 +37,7 @@ _BEGINNING = re.compile(
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from CoNLL columns, whichever of the schemes they are in."""
+    """Read documents from CoNLL columns in any of the tag schemes."""
     border: str | None = None
     rows = Rows(source)
     for _, part in sentences(source, _BORDER, _row):
@@ -58,7 +56,7 @@ def read(source: Source) -> Iterator[Parsed]:
 
 
 def write(documents: Iterable[Document], target: Target, *, scheme: str = "bio") -> None:
-    """Documents to CoNLL columns: word, part of speech where there is one, tag.
+    """Write documents as CoNLL columns: word, part of speech if there is one, tag.
 
     Raises:
         FormatError: entities overlap or are discontinuous, or a word or label has white space.
@@ -68,8 +66,8 @@ def write(documents: Iterable[Document], target: Target, *, scheme: str = "bio")
     borders = False
     with target.text() as out:
         for document in documents:
-            # Sentences without any document stay bare; once there was a border, the next document
-            # would be read as its continuation, had it none.
+            # Documents of one sentence without an id need no -DOCSTART- line; but after the first
+            # such line every document needs one, or it would be read as part of the one before.
             borders = borders or _needs_border(document)
             if borders:
                 out.write(_border(document.id))
@@ -80,9 +78,9 @@ def write(documents: Iterable[Document], target: Target, *, scheme: str = "bio")
                     raise error.inside(f"sentence {number}") from None
 
 
-def knows(head: str) -> bool:
-    """Does the first line end in a tag, or mark a document?"""
-    return _BEGINNING.match(head) is not None and not germeval.knows(head)
+def matches_head(head: str) -> bool:
+    """Whether the first line ends in a tag or is a -DOCSTART- line."""
+    return _BEGINNING.match(head) is not None and not germeval.matches_head(head)
 
 
 def _document(border: str, rows: Sequence[WordRow]) -> Document:
@@ -104,7 +102,7 @@ def _row(block: Block) -> WordRow:
 def _needs_border(document: Document) -> bool:
     if document.id is not None or len(document.sentences) != 1:
         return True
-    # At the very beginning of a file this character is taken for a byte order mark.
+    # As the first character of a file it would be read as a byte order mark.
     return "".join(document.sentences[0].words).startswith("\ufeff")
 
 

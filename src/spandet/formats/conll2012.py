@@ -6,9 +6,9 @@
 
     #end document
 
-`(ORG*` opens at its word and `*)` closes after its word, so that no offset says "end"; `(GPE)` is
-one word. The word is the fourth column, its part of speech the fifth; the rest is not read. Each
-part is a document, and its id is name/part: "nw/own/00/own_0001/000".
+`(ORG*` begins an entity at its word, `*)` ends it after its word, and `(GPE)` is an entity of one
+word. The word is the fourth column, its part of speech the fifth; all others are ignored. Each part
+is a document, and its id is name/part: "nw/own/00/own_0001/000".
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from collections.abc import Iterator, Sequence
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, need_columns, sentences
-from spandet.formats.record_buffer import Rows
 from spandet.formats.records import shown
-from spandet.formats.source import Parsed, Source
+from spandet.formats.source import Parsed, Rows, Source
 from spandet.formats.unread import check_columns
 from spandet.text import Document, Entity, WordRow, WordSpan
 
 _WORD, _TAG, _SPEAKER, _NAMES = 3, 4, 9, 10
 _BEGIN = re.compile(r"#begin document \((.+)\);?(?: part ([0-9]+))?\s*")
 _END = re.compile(r"#end document\s*")
-# Openings, a star for the word, closings; one of star and closing may be missing.
+# Opening brackets, a star for the word, closing brackets; star or closing bracket may be missing.
 _BRACKETS = re.compile(r"(?!\))(?=.*[*)])((?:\([^()*]+)*)\*?(\)*)")
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from CoNLL-2012 columns, one per part."""
-    name: str | None = None  # of the document that has begun
+    """Read documents from CoNLL-2012 columns, one per part."""
+    name: str | None = None  # of the current document
     rows = Rows(source)
     for number, part in sentences(source, "#", _row):
         if isinstance(part, FormatError):
@@ -53,8 +52,8 @@ def read(source: Source) -> Iterator[Parsed]:
         yield _unfinished(name, source.name)
 
 
-def knows(head: str) -> bool:
-    """Does the file begin a document?"""
+def matches_head(head: str) -> bool:
+    """Whether the file begins with a `#begin document` line."""
     return head.lstrip("\ufeff \t\r\n").startswith("#begin document")
 
 
@@ -80,7 +79,7 @@ def _row(block: Block) -> WordRow:
 
 
 def _entities(cells: Sequence[str], block: Block) -> list[Entity[WordSpan]]:
-    """The entities of a sentence, by where they begin, the outer before the inner."""
+    """Parse the entities of a sentence, sorted by start, outer before inner ones."""
     found: list[Entity[WordSpan]] = []
     opened: list[tuple[int, str]] = []
     for word, cell in enumerate(cells):
@@ -100,5 +99,5 @@ def _entities(cells: Sequence[str], block: Block) -> list[Entity[WordSpan]]:
     if opened:
         start, label = opened[-1]
         raise block.error(start, f"the {label} name that begins here has no end in its sentence")
-    found.reverse()  # of two equal spans the outer closes last; the sort keeps it first
+    found.reverse()  # of two equal spans the outer one ends last; the stable sort puts it first
     return sorted(found, key=lambda one: (one.span.start, -one.span.end))

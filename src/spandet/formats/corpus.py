@@ -1,4 +1,4 @@
-"""A format is a row in a table; a corpus is what `read` gives: documents, as often as you like."""
+"""`Format`, a row of the table of formats, and `Corpus`, the iterable that `read` returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _logger = logging.getLogger("spandet")
 Reader = Callable[[Source], Iterator[Parsed]]
 Writer = Callable[[Iterable[Document], Target], None]
 SHOWN_SKIPS = 20
-"""So many of the bad records that were passed over are named one by one."""
+"""Maximum number of skipped records that messages list."""
 _KEPT_SKIPS = 1000
 
 
@@ -28,36 +28,36 @@ _KEPT_SKIPS = 1000
 class Format:
     """How one kind of file is read and written."""
 
-    about: str
-    """What it is, in a few words for `spandet formats`."""
+    description: str
+    """A short description for `spandet formats`."""
     read: Reader | None = None
     write: Writer | None = None
     suffixes: tuple[str, ...] = ()
-    """File names that suggest it, without `.gz`; in a folder, the files that are its records."""
-    knows: Callable[[str], bool] | None = None
-    """Does a file that begins like this look like it? Asked only where suffixes leave a choice."""
-    beside: tuple[str, ...] = ()
-    """Suffixes of the texts that stand beside its files."""
+    """Suffixes of its file names, without `.gz`; in a folder, only these files are read."""
+    matches_head: Callable[[str], bool] | None = None
+    """Whether a file with this beginning is in the format; used if several share a suffix."""
+    text_suffixes: tuple[str, ...] = ()
+    """Suffixes of separate text files in the same folder, for formats that only have offsets."""
     document_per: Literal["file", "line"] | None = None
-    """What holds exactly one document: a file, or a line that is not empty. None: neither, so that
+    """The unit with exactly one document: a file, or a line that is not empty. None: neither, so
     documents cannot be counted without parsing them."""
     layers: int | None = None
-    """How many entities may share a word when it is written; None: any number."""
+    """Maximum number of entities that may share a word in writing; None for any number."""
     variant_of: str | None = None
-    """The format whose files these are too; a variant is found only by its name."""
+    """The format whose files it reads in another way; a variant is never detected."""
 
 
 @dataclass
 class Corpus:
-    """The documents of a file or folder, read anew, as a stream, each time it is iterated."""
+    """The documents of a file or folder, read as a stream each time it is iterated."""
 
     source: Source
     format: Format
     skip_bad: bool = False
     skipped: list[FormatError] = field(default_factory=list)
-    """What the last iteration passed over (with `skip_bad`), in order: the first thousand."""
+    """The bad records that the last iteration skipped (with `skip_bad`): the first thousand."""
     skips: int = 0
-    """How many it passed over in all."""
+    """Total number of records that the last iteration skipped."""
 
     def __iter__(self) -> Iterator[Document]:
         self.skipped.clear()
@@ -67,19 +67,19 @@ class Corpus:
             try:
                 yield from self._documents(part)
             except FormatError as error:
-                # What follows the damage in this file is lost; the other files are not.
+                # The rest of a damaged file cannot be read; the other files can.
                 if not self.skip_bad or len(parts) == 1:
                     raise
                 self._skip(error)
 
     def files(self) -> list[str]:
-        """Every file that is read, the texts beside annotations among them."""
+        """Every file that is read, including the text files of annotations."""
         parts = files_of(self.source, self.format)
         texts = (
             part.sibling(text, instead_of=suffix).path
             for part in parts
             for suffix in self.format.suffixes
-            for text in self.format.beside
+            for text in self.format.text_suffixes
             if part.path.removesuffix(".gz").endswith(suffix)
         )
         return [*(part.path for part in parts), *filter(os.path.exists, texts)]
@@ -101,7 +101,7 @@ class Corpus:
 
 
 def files_of(source: Source, format_: Format) -> list[Source]:
-    """The files to read: the one, or those of a folder with the format's suffix, in order."""
+    """List the files to read: the file itself, or those of a folder with the format's suffix."""
     folder = Path(source.path)
     if not folder.is_dir():
         return [source]
@@ -114,17 +114,17 @@ def files_of(source: Source, format_: Format) -> list[Source]:
 
 
 def names_in(folder: Path) -> list[Path]:
-    """What is in a folder and its folders, in order, whatever it is; links to folders stay closed.
+    """List everything in a folder and its subfolders, sorted; links to folders are not followed.
 
     Raises:
-        UsageError: one of them cannot be looked into.
+        UsageError: a folder cannot be read.
     """
     found: list[Path] = []
     for place, folders, names in os.walk(folder, onerror=_refuse_folder):
         found.extend(Path(place, name) for name in names)
         links = (Path(place, name) for name in folders if Path(place, name).is_symlink())
         for link in links:
-            _remark(link, "a link to a folder")
+            _warn_once(link, "a link to a folder")
     return sorted(found)
 
 
@@ -133,20 +133,19 @@ def _refuse_folder(error: OSError) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Can it be read as a file? To open a pipe or a device may take for ever."""
+    """Whether it is a regular file; opening a pipe or a device could block."""
     Source(str(path)).check()
     if path.is_file():
         return True
-    _remark(path, "a pipe, a socket or a device")
+    _warn_once(path, "a pipe, a socket or a device")
     return False
 
 
 @cache
-def _remark(path: Path, what: str) -> None:
-    """Say once that something is passed over."""
-    _logger.warning("%s is %s: passed over", path, what)
+def _warn_once(path: Path, what: str) -> None:
+    _logger.warning("%s is %s: skipped", path, what)
 
 
 def has_suffix(name: str, format_: Format) -> bool:
-    """Does a file's name, gzipped or not, suggest the format?"""
+    """Whether a file's name, with or without `.gz`, has a suffix of the format."""
     return name.removesuffix(".gz").endswith(format_.suffixes)

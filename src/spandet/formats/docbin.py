@@ -3,12 +3,12 @@
     doc.text == "IL-2 gene\\n"        tokens: "IL-2" + space, "gene", "\\n"
     doc.spans["sc"]                  Span(doc, 0, 2, "DNA"), Span(doc, 0, 1, "protein")
 
-Spans are counted in tokens, half-open: "end" is the first token after the entity. Scores stand in
+Spans are counted in tokens, half-open: "end" is the first token after the entity. Scores are in
 the group's `attrs["scores"]`, as spancat writes them; sentences and tags in the tokens; id and
-metadata as JSON in `doc.user_data["spandet"]`. The key "ents" stands for `doc.ents`.
+metadata as JSON in `doc.user_data["spandet"]`. The key "ents" means `doc.ents`.
 
-A DocBin is one compressed block, so that here, unlike elsewhere, memory holds the whole file, which
-may have 64 MiB, and 512 MiB unpacked.
+A DocBin is one compressed block, so the whole file is held in memory, unlike in other formats. It
+may have up to 64 MiB, and 512 MiB unpacked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
-    """Documents from a DocBin; their words and sentences are spaCy's.
+    """Read documents from a DocBin, with spaCy's words and sentences.
 
     Args:
         source: The file.
@@ -57,22 +57,22 @@ def read(source: Source, *, spans_key: str = "sc") -> Iterator[Parsed]:
             yield document
         except FormatError as error:
             yield error.at(f"{source.name}: document {number}")
-        except Exception as error:  # noqa: BLE001 (see _damage)
-            yield _damage(error).at(f"{source.name}: document {number}")
+        except Exception as error:  # noqa: BLE001 (see _unreadable)
+            yield _unreadable(error).at(f"{source.name}: document {number}")
     if others and not found:
         raise FormatError(f"no spans are called {spans_key!r}, {_expected(others)}", source.name)
 
 
 def write(documents: Iterable[Document], target: Target, *, spans_key: str = "sc") -> None:
-    """Documents to a DocBin.
+    """Write documents to a DocBin.
 
     Args:
-        documents: What to write.
+        documents: The documents.
         target: The file.
-        spans_key: The span group to write, or "ents" for `doc.ents`, which holds flat ones only.
+        spans_key: The span group to write, or "ents" for `doc.ents`, which allows no overlaps.
 
     Raises:
-        FormatError: an entity is discontinuous, or does not begin and end with words.
+        FormatError: an entity is discontinuous, or does not begin and end at word boundaries.
     """
     spacy = _spacy()
     vocab = spacy.vocab.Vocab()
@@ -90,13 +90,13 @@ def write(documents: Iterable[Document], target: Target, *, spans_key: str = "sc
 
 def _spacy() -> ModuleType:
     try:
-        return import_module("spacy")  # here, because it takes seconds and is an extra
+        return import_module("spacy")  # imported on use: it takes seconds and is an extra
     except ImportError:
         raise MissingExtraError(needs="the format docbin", extra="spacy") from None
 
 
 def _check_size(data: bytes, source: Source) -> None:
-    """Is it short enough, packed and unpacked? spaCy would not ask."""
+    """Refuse a file that is too large, packed or unpacked; spaCy has no limit."""
     if len(data) > MOST_BYTES:
         raise too_long("DocBin").at(source.name)
     unzip, size = zlib.decompressobj(), 0
@@ -106,7 +106,7 @@ def _check_size(data: bytes, source: Source) -> None:
             if size > _MOST_UNPACKED:
                 raise too_long("DocBin", _MOST_UNPACKED).at(source.name)
     except zlib.error:
-        return  # spaCy will say so
+        return  # spaCy reports it
 
 
 def _unpacked(data: bytes, source: Source) -> Iterator[Doc]:
@@ -114,18 +114,18 @@ def _unpacked(data: bytes, source: Source) -> Iterator[Doc]:
     try:
         yield from spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.vocab.Vocab())
     except Exception as error:
-        raise _damage(error).at(source.name) from error
+        raise _unreadable(error).at(source.name) from error
 
 
-def _damage(error: Exception) -> FormatError:
-    """Our error for any of spaCy's, which unpacks without checks and may fail anywhere."""
+def _unreadable(error: Exception) -> FormatError:
+    """Convert any exception of spaCy, which unpacks without checks and may fail anywhere."""
     return FormatError(f"not a DocBin that spaCy can read ({type(error).__name__}: {error})")
 
 
 def _document(doc: Doc, spans_key: str) -> Document:
     entities = tuple(_entities(doc, spans_key))
     ours = doc.user_data.get(_OURS)
-    own = records.an_object(records.parse_json(ours) if isinstance(ours, str) else {}, _OURS)
+    own = records.checked_object(records.parse_json(ours) if isinstance(ours, str) else {}, _OURS)
     id_ = records.field(own, "id", str, None)
     metadata = records.field(own, "metadata", dict, {})
     return Document(doc.text, entities, id_, metadata, tuple(sentences_of(doc)))
@@ -136,7 +136,7 @@ def _entities(doc: Doc, spans_key: str) -> Iterator[Entity[CharSpan]]:
     if len(scores) != len(spans):
         raise FormatError(f"{len(scores)} scores for {len(spans)} spans, expected one each")
     for span, score in zip(spans, scores, strict=True):
-        chars = records.a_span(CharSpan, span.start_char, span.end_char, len(doc.text))
+        chars = records.checked_span(CharSpan, span.start_char, span.end_char, len(doc.text))
         yield Entity(chars, span.label_, records.read_score({"score": score}))
 
 
@@ -144,7 +144,7 @@ def _spans_and_scores(doc: Doc, key: str) -> tuple[list[Span], list[Any]]:
     if key != _ENTS and key in doc.spans:
         group = doc.spans[key]
         scores = group.attrs.get("scores", [None] * len(group))
-        # spancat leaves a numpy array here.
+        # spancat stores a NumPy array.
         return list(group), scores.tolist() if hasattr(scores, "tolist") else list(scores)
     ents = list(doc.ents)
     if key == _ENTS:
@@ -156,7 +156,7 @@ def _spans_and_scores(doc: Doc, key: str) -> tuple[list[Span], list[Any]]:
 
 
 def _filled(doc: Doc) -> list[str]:
-    """The keys of all spans that there are."""
+    """The keys of all span groups that are not empty."""
     groups = [key for key, group in doc.spans.items() if len(group)]
     return [*groups, _ENTS] if doc.ents else groups
 
@@ -166,7 +166,7 @@ def _expected(keys: Iterable[str]) -> str:
 
 
 def sentences_of(doc: Doc) -> Iterator[Sentence]:
-    """Its sentences without white space tokens; all of it, where spaCy was not asked for any."""
+    """The sentences of a Doc without white space tokens; one sentence if it has no boundaries."""
     parts: Iterable[Doc | Span] = doc.sents if doc.has_annotation("SENT_START") else [doc]
     for part in parts:
         words = [token for token in part if not token.text.isspace()]
@@ -181,20 +181,21 @@ def sentences_of(doc: Doc) -> Iterator[Sentence]:
 
 @dataclass
 class _Tokens:
-    """A text as spaCy wants it: in tokens, each followed by one space or by none."""
+    """A text as spaCy tokens, each followed by one space or none."""
 
     texts: list[str] = field(default_factory=list)
     spaces: list[bool] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     begins: list[bool] = field(default_factory=list)
-    """Does a sentence begin here?"""
+    """Whether each token begins a sentence."""
     starts: dict[int, int] = field(default_factory=dict)
-    """From characters to tokens."""
+    """Token number by start character."""
     ends: dict[int, int] = field(default_factory=dict)
+    """Token number plus one, by end character."""
 
     @classmethod
     def of(cls, document: Document) -> _Tokens:
-        """The words of a document, and what stands between them as tokens of its own."""
+        """Tokens for the words of a document and for the text between them."""
         tokens = cls()
         end = 0
         for sentence in document.sentences:
@@ -210,7 +211,7 @@ class _Tokens:
         return tokens
 
     def add(self, text: str, start: int, *, tag: str = "", begins: bool = False) -> None:
-        """Append a token that no space follows so far."""
+        """Append a token that is not followed by a space."""
         self.starts[start] = len(self.texts)
         self.texts.append(text)
         self.ends[start + len(text)] = len(self.texts)
@@ -219,7 +220,7 @@ class _Tokens:
         self.begins.append(begins)
 
     def add_gap(self, text: str, start: int) -> None:
-        """Append what stands between two words; its first space belongs to the token before."""
+        """Append the text between two words; its first space belongs to the token before."""
         if self.texts and text.startswith(" "):
             self.spaces[-1] = True
             text, start = text[1:], start + 1
@@ -263,7 +264,7 @@ def _bounds(document: Document, entity: Entity[CharSpan], tokens: _Tokens) -> tu
         raise FormatError(f"entity {named} is discontinuous, which spaCy cannot hold")
     start, end = tokens.starts.get(entity.span.start), tokens.ends.get(entity.span.end)
     if start is None or end is None:
-        raise FormatError(f"entity {named} does not begin and end at word borders")
+        raise FormatError(f"entity {named} does not begin and end at word boundaries")
     return start, end
 
 

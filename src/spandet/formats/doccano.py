@@ -2,7 +2,7 @@
 
     {"id": 7, "text": "Zoe met Ole", "label": [[0, 3, "PER"], [8, 11, "PER"]]}
 
-Older exports say `labels`; those with relations have `entities` instead ({"id", "label",
+Older exports have `labels`; those with relations have `entities` instead ({"id", "label",
 "start_offset", "end_offset"}, also half-open). Every other field is metadata of the document.
 """
 
@@ -21,8 +21,8 @@ from spandet.formats.annotation_tools import (
 )
 from spandet.formats.records import (
     Record,
-    a_span,
-    an_object,
+    checked_object,
+    checked_span,
     field,
     read_json_lines,
     shown,
@@ -37,12 +37,12 @@ _OWN = ("id", "text", *_LISTS)
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from a doccano export."""
+    """Read documents from a doccano export."""
     return read_json_lines(source, _document)
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to doccano's JSONL. Scores and own words, which it has no place for, are left."""
+    """Write documents as doccano's JSONL, which has no fields for scores and words."""
     with target.text() as out:
         write_json_lines(documents, out, _record)
 
@@ -66,14 +66,14 @@ def _document(record: Record) -> Document:
 def _from_list(item: Any, length: int) -> Entity[CharSpan]:
     match item:
         case [int() as start, int() as end, str() as label] if type(start) is type(end) is int:
-            return Entity(a_span(CharSpan, start, end, length), label)
+            return Entity(checked_span(CharSpan, start, end, length), label)
     raise FormatError(f"found {shown(item)}, expected [start, end, label]")
 
 
 def _from_object(item: Any, length: int) -> Entity[CharSpan]:
-    record = an_object(item, "it")
+    record = checked_object(item, "it")
     start, end = field(record, "start_offset", int), field(record, "end_offset", int)
-    return Entity(a_span(CharSpan, start, end, length), field(record, "label", str))
+    return Entity(checked_span(CharSpan, start, end, length), field(record, "label", str))
 
 
 def _record(document: Document) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""ERE, as in DEFT Rich ERE and TAC KBP: mentions in `NAME.rich_ere.xml`, the text in its source.
+"""ERE (DEFT Rich ERE, TAC KBP): mentions in `NAME.rich_ere.xml`, the text in a source file.
 
     <deft_ere doc_id="a1"><entities><entity id="e1" type="PER">
     <entity_mention id="m1" noun_type="NOM" source="a1" offset="3" length="9">
@@ -6,11 +6,11 @@
     <nom_head source="a1" offset="7" length="5">mayor</nom_head>
     </entity_mention></entity></entities></deft_ere>
 
-There is no end: a mention is an offset and a length, counted in characters of the raw source file
-with all of its tags. The document's text is that file as it stands. The source is the file NAME
-with .txt, .xml, .mpdf.xml or .cmp.txt in the same folder or in a folder "source" beside it. What
-`<mention_text>` says must stand at the offset. The label is the entity's type; fillers, relations
-and events are not read.
+A mention is an offset and a length, counted in characters of the raw source file including its
+tags. The document's text is that file, unchanged. The source is the file NAME with .txt, .xml,
+.mpdf.xml or .cmp.txt in the same folder, or in the folder "source" next to that folder. The text
+of `<mention_text>` must be equal to the text at the offset. The label is the entity's type;
+fillers, relations and events are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element
 
 from spandet.errors import FormatError
 from spandet.formats.markup import attribute, check_mention, child, number, read_tree
-from spandet.formats.records import a_span
+from spandet.formats.records import checked_span
 from spandet.formats.source import Parsed, Source
 from spandet.text import CharSpan, Document, Entity
 
@@ -30,11 +30,11 @@ TEXT_SUFFIXES = (".txt", ".xml", ".mpdf.xml", ".cmp.txt")
 
 
 def read(source: Source, *, heads: bool = False) -> Iterator[Parsed]:
-    """The document of an ERE file.
+    """Read the document of an ERE file.
 
     Args:
-        source: The annotation; its text is looked for beside it.
-        heads: Take the head ("mayor") of a mention that has one instead of all of it ("our mayor").
+        source: The annotation.
+        heads: Read the head ("mayor") of a mention that has one instead of all of it ("our mayor").
     """
     try:
         yield _document(source, heads=heads)
@@ -56,7 +56,7 @@ def _document(source: Source, *, heads: bool) -> Document:
                 entities.append(Entity(_mention_span(mention, text, heads=heads), label))
             except FormatError as error:
                 raise error.inside(f"entity_mention {mention.get('id')}") from None
-    # The file lists them by what they refer to; readers expect the order of the text.
+    # The file lists mentions by entity; documents list them in the order of the text.
     entities.sort(key=lambda entity: (entity.span.start, -entity.span.end))
     return Document(text, tuple(entities), tree.get("doc_id", stem))
 
@@ -68,12 +68,12 @@ def _mention_span(mention: Element, text: str, *, heads: bool) -> CharSpan:
     return _span(mention, text, child(mention, "mention_text").text or "")
 
 
-def _span(element: Element, text: str, said: str) -> CharSpan:
+def _span(element: Element, text: str, expected: str) -> CharSpan:
     offset, length = number(element, "offset"), number(element, "length")
     if length == 0:
         raise FormatError(f"length of <{element.tag}> is 0, expected 1 or more")
-    span = a_span(CharSpan, offset, offset + length, len(text))
-    check_mention(text, span, said)
+    span = checked_span(CharSpan, offset, offset + length, len(text))
+    check_mention(text, span, expected)
     return span
 
 

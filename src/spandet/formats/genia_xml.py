@@ -4,14 +4,14 @@
     <title><sentence><cons sem="G#DNA_molecule"><cons sem="G#protein_molecule">IL-9</cons>
     gene</cons> in <cons sem="G#cell_type">T cells</cons>.</sentence></title></article></set>
 
-There are no offsets: an entity is what its element holds, without white space at its ends. An
-article is a document; its text is its sentences as they stand, each after a line feed. Words have
-a border at every `<cons>` tag and at white space, so they may touch ("IL-9", "-induced"). With
-`<w c="NN">` inside (the part-of-speech edition), those are borders too and give the tags.
+There are no offsets: an entity is the text of its element, without white space at its ends. An
+article is a document; its text is its sentences, unchanged, joined by line feeds. Words end at
+white space and at every `<cons>` tag, so they may touch ("IL-9", "-induced"). In the part-of-speech
+edition, they also end at every `<w c="NN">` tag, which gives their part of speech.
 
-Five labels come from the classes: protein, DNA and RNA from G#protein_…, G#DNA_…, G#RNA_…, and
-cell_line and cell_type. All other classes are left out, and so are coordinations as a whole
-("(AND G#cell_type G#cell_type)") with their parts without a class.
+Five labels are read: protein, DNA and RNA from the classes G#protein_…, G#DNA_…, G#RNA_…, and
+cell_line and cell_type. All other classes are ignored, and so are coordinations as a whole
+("(AND G#cell_type G#cell_type)") and their members without a class.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from spandet.text import CharSpan, Document, Entity, Sentence
 
 _CLASS = re.compile(r"G#(?:(protein|DNA|RNA)_.*|(cell_line|cell_type))")
 _BORDER = "\x1f"
-"""Marks a tag between characters. XML cannot contain it, and `str.split` takes it for a space."""
+"""Replaces a tag in the text. XML cannot contain this character; `str.split` splits at it."""
 _PARTS = ("title", "abstract")
 
-_Mark = tuple[int, int, str]
-"""Something with a name from one place to another."""
+_Range = tuple[int, int, str]
+"""Start, end and name."""
 
 
 def read(source: Source, *, all_labels: bool = False) -> Iterator[Parsed]:
-    """Documents from GENIA XML.
+    """Read documents from GENIA XML.
 
     Args:
         source: The file.
@@ -62,7 +62,7 @@ def read(source: Source, *, all_labels: bool = False) -> Iterator[Parsed]:
 
 @lru_cache(maxsize=1024)
 def label_of(semantic_class: str | None) -> str | None:
-    """The label that a `sem` class stands for; None for those that are left out."""
+    """The label of a `sem` class; None for classes that are ignored."""
     found = _CLASS.fullmatch(semantic_class or "")
     return found and (found[1] or found[2])
 
@@ -78,24 +78,24 @@ class _Articles:
         self._article: _Article | None = None
         self._id: list[str] | None = None
         self._part: str | None = None
-        self._listen_outside()
+        self._handle_outside()
         parser.StartElementHandler = self._root
 
     def take(self, name: str) -> list[Parsed]:
-        """What has been read since the last time."""
+        """Return and forget the documents and errors read since the last call."""
         done, self._done = self._done, []
         return [
             item if isinstance(item, Document) else FormatError(item[1], f"{name}:{item[0]}")
             for item in done
         ]
 
-    def _listen_outside(self) -> None:
+    def _handle_outside(self) -> None:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
 
-    def _listen_inside(self, article: _Article) -> None:
-        """Inside a sentence, where the time goes, events take the shortest way."""
+    def _handle_inside(self, article: _Article) -> None:
+        """Inside a sentence, the parser calls the article directly, for speed."""
         self._parser.StartElementHandler = article.open
         self._parser.EndElementHandler = article.close
         self._parser.CharacterDataHandler = article.chunks.append
@@ -109,23 +109,23 @@ class _Articles:
             if self._article is None:
                 raise FormatError("a <sentence> outside an <article>")
             self._article.begin_sentence(self._part)
-            self._listen_inside(self._article)
+            self._handle_inside(self._article)
         elif name == "article":
             if self._article is not None:
                 raise FormatError("an <article> inside an <article>")
-            self._article = _Article(leave_sentence=self._listen_outside)
+            self._article = _Article(leave_sentence=self._handle_outside)
         elif name == "bibliomisc":
             self._id = []
         elif name in _PARTS:
             self._part = name
         elif name == "cons":
-            self._complain("a <cons> outside a <sentence>")
+            self._report("a <cons> outside a <sentence>")
 
     def _text(self, data: str) -> None:
         if self._id is not None:
             self._id.append(data)
         elif self._part is not None and not data.isspace():
-            self._complain(f"text in the {self._part} outside a <sentence>: {data.strip()[:40]!r}")
+            self._report(f"text in the {self._part} outside a <sentence>: {data.strip()[:40]!r}")
 
     def _end(self, name: str) -> None:
         if name == "bibliomisc" and self._article is not None and self._id is not None:
@@ -139,7 +139,7 @@ class _Articles:
 
     def _finish(self, article: _Article) -> None:
         if not article.id:
-            self._complain("the article has no id in a <bibliomisc>")
+            self._report("the article has no id in a <bibliomisc>")
         if article.problem is not None:
             self._done.append(article.problem)
             return
@@ -148,7 +148,7 @@ class _Articles:
             article.id += f"#{self._seen[article.id]}"
         self._done.append(article.document(all_labels=self._all_labels))
 
-    def _complain(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         if self._article is None:
             raise FormatError(what)
         if self._article.problem is None:
@@ -162,22 +162,22 @@ class _Article:
         self.id = ""
         self.problem: tuple[int, str] | None = None
         self.chunks: list[str] = []
-        """What sentences hold, a `_BORDER` for every tag, a line feed between sentences."""
+        """Text of the sentences, a `_BORDER` for every tag, a line feed between sentences."""
         self._sentences: list[tuple[int, str | None]] = []
-        """The chunk that each begins with, and its part of the article."""
-        self._terms: list[_Mark] = []
-        self._tagged: list[_Mark] = []
+        """First chunk of each sentence, and its part of the article."""
+        self._terms: list[_Range] = []
+        self._tagged: list[_Range] = []
         self._open: list[tuple[int, str | None]] = []
         self._leave_sentence = leave_sentence
 
     def begin_sentence(self, part: str | None) -> None:
-        """A sentence begins."""
+        """Begin a sentence."""
         if self._sentences:
             self.chunks.append("\n")
         self._sentences.append((len(self.chunks), part))
 
     def open(self, name: str, attributes: dict[str, str]) -> None:
-        """A tag begins inside a sentence."""
+        """Handle an opening tag inside a sentence."""
         if name == "cons":
             label = label_of(attributes.get("sem"))
         elif name == "w":
@@ -190,22 +190,22 @@ class _Article:
         self.chunks.append(_BORDER)
 
     def close(self, name: str) -> None:
-        """A tag ends inside a sentence, or the sentence ends."""
+        """Handle a closing tag inside a sentence, or that of the sentence."""
         if name in ("cons", "w"):
             begin, label = self._open.pop()
             if label is not None:
-                marks = self._terms if name == "cons" else self._tagged
-                marks.append((begin, len(self.chunks), label))
+                ranges = self._terms if name == "cons" else self._tagged
+                ranges.append((begin, len(self.chunks), label))
             self.chunks.append(_BORDER)
         elif name == "sentence":
             self._leave_sentence()
 
     def document(self, *, all_labels: bool) -> Document:
-        """The whole article."""
-        marked = "".join(self.chunks)
-        words = marked.split()
-        text = marked.replace(_BORDER, "")
-        at, find = 0, text.find  # only spaces stand before the next word, so `find` is exact
+        """Build the document of the article."""
+        with_borders = "".join(self.chunks)
+        words = with_borders.split()
+        text = with_borders.replace(_BORDER, "")
+        at, find = 0, text.find  # only spaces precede the next word, so `find` is exact
         skips = [0, *map(len, words)]
         starts = [at := find(word, at + skip) for word, skip in zip(words, skips, strict=False)]
         sizes = [0 if chunk == _BORDER else len(chunk) for chunk in self.chunks]
@@ -238,18 +238,18 @@ class _Article:
             )
 
 
-def _in_words(marks: list[_Mark], offsets: list[int], starts: list[int]) -> list[_Mark]:
-    """The marks counted in words, not chunks; those around no word are left out."""
+def _in_words(ranges: list[_Range], offsets: list[int], starts: list[int]) -> list[_Range]:
+    """Convert ranges of chunks to ranges of words; those without a word are removed."""
     return [
         (first, end, name)
-        for begin, behind, name in marks
+        for begin, behind, name in ranges
         if (first := bisect_left(starts, offsets[begin]))
         < (end := bisect_left(starts, offsets[behind]))
     ]
 
 
-def _one_each(spans: list[_Mark]) -> Iterator[_Mark]:
-    """One label per span: protein wins, else the outermost term."""
+def _one_each(spans: list[_Range]) -> Iterator[_Range]:
+    """Keep one label per span: protein if it is among them, else that of the outermost term."""
     labels: dict[tuple[int, int], str] = {}
     for start, end, label in spans:
         if label == "protein" or (start, end) not in labels:
@@ -257,7 +257,7 @@ def _one_each(spans: list[_Mark]) -> Iterator[_Mark]:
     return ((start, end, label) for (start, end), label in labels.items())
 
 
-def _tags(tagged: list[_Mark], words: int) -> list[str]:
+def _tags(tagged: list[_Range], words: int) -> list[str]:
     """One tag per word; empty for words outside a `<w>`."""
     tags = [""] * words
     for first, end, tag in tagged:

@@ -4,9 +4,9 @@
     1	Universität	B-ORG	O
     2	Tübingen	I-ORG	B-LOC
 
-Tabs separate the columns and an empty line ends a sentence. Entities begin and end by their tags,
-so that no offset says "end". Sentences are isolated: each is a document of its own. The comment
-before a sentence is kept as `source` in the sentence's metadata.
+Columns are separated by tabs, sentences by empty lines. Entities are given by tags, not by offsets.
+Each sentence is a document. The comment before a sentence is kept as `source` in the sentence's
+metadata.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from functools import lru_cache
 
 from spandet.errors import FormatError
 from spandet.formats.columns import Block, check_cells, need_columns, sentences
-from spandet.formats.record_buffer import Allowance
 from spandet.formats.records import shown
-from spandet.formats.source import Parsed, Source
+from spandet.formats.source import Parsed, SizeLimit, Source
 from spandet.formats.tag_schemes import SCHEMES, decode, encode, layers
 from spandet.formats.target import Target
 from spandet.text import Document, WordRow
@@ -32,12 +31,12 @@ _BEGINNING = re.compile(r"\ufeff?\s*(#[^\n]*\n)*1(\t[^\t\n]+){3}(\n|$)")
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents of one sentence each from the two-layer TSV."""
+    """Read documents of one sentence each from the two-layer TSV."""
     comments: list[str] = []
-    allowance = Allowance(source.name, "comment")
+    limit = SizeLimit(source.name, "comment")
     for _, part in sentences(source, _COMMENT, _row):
         if isinstance(part, str):
-            allowance.use(len(part))
+            limit.add(len(part))
             comments.append(part.removeprefix(_COMMENT).removeprefix("\t"))
             continue
         if isinstance(part, FormatError):
@@ -45,11 +44,11 @@ def read(source: Source) -> Iterator[Parsed]:
         else:
             metadata = {_SOURCE: "\n".join(comments)}
             yield Document.from_rows([replace(part, metadata=metadata) if comments else part])
-        comments, allowance = [], Allowance(source.name, "comment")
+        comments, limit = [], SizeLimit(source.name, "comment")
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to the two-layer TSV, sentence by sentence.
+    """Write documents as the two-layer TSV, sentence by sentence.
 
     Raises:
         FormatError: entities cross, are discontinuous or nest deeper than two layers.
@@ -65,8 +64,8 @@ def write(documents: Iterable[Document], target: Target) -> None:
                     raise error.inside(f"sentence {number}") from None
 
 
-def knows(head: str) -> bool:
-    """Is the first line after the comments that of word 1, with two tags?"""
+def matches_head(head: str) -> bool:
+    """Whether the first line after the comments is word 1 with two tags."""
     return _BEGINNING.match(head) is not None
 
 

@@ -1,4 +1,4 @@
-"""One large JSON list, item by item: memory holds one item, not the file."""
+"""Streaming of a JSON list: only one item is held in memory, not the file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SPACE = " \t\r\n"
 
 
 def read_json_list(source: Source) -> Iterator[tuple[int, Any]]:
-    """The items of the list, each with the number of the line it begins on.
+    """Read the items of a list, each with the number of its first line.
 
     Raises:
-        FormatError: from the first damage on, nothing can be read.
+        FormatError: the JSON is invalid; nothing after that can be read.
     """
     with source.binary() as stream:
         window = _Window(source, stream)
@@ -33,14 +33,13 @@ def read_json_list(source: Source) -> Iterator[tuple[int, Any]]:
             except FormatError as error:
                 raise error.at(f"{source.name}:{line}") from None
             yield line, value
-            mark = window.peek()
-            if mark == "]":
+            if window.peek() == "]":
                 return
             window.expect(",")
 
 
 def write_json_list(items: Iterable[Any], out: TextIO) -> None:
-    """A JSON list with one item per line."""
+    """Write a JSON list with one item per line."""
     opening = "[\n"
     for item in items:
         out.write(opening + dump_json(item))
@@ -61,7 +60,7 @@ class _Window:
         self._ended = False
 
     def peek(self) -> str:
-        """The next character that is no space, empty at the end; it stays."""
+        """The next character that is not white space, without consuming it; empty at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._step_to(self._at + 1)
@@ -69,16 +68,16 @@ class _Window:
                 return self._text[self._at : self._at + 1]
             self._read(_CHUNK_BYTES)
 
-    def expect(self, mark: str) -> None:
-        """Step over a mark that must be next."""
+    def expect(self, character: str) -> None:
+        """Consume a character that must be next."""
         found = self.peek()
-        if found != mark:
+        if found != character:
             shown = repr(found) if found else "the end of the file"
-            raise self._error(f"found {shown}, expected {mark!r}")
+            raise self._error(f"found {shown}, expected {character!r}")
         self._step_to(self._at + 1)
 
     def value(self) -> Any:
-        """The next JSON value; reads on, in growing steps, until it is whole."""
+        """Consume the next JSON value; reads chunks of growing size until it is complete."""
         size = _CHUNK_BYTES
         while True:
             try:
@@ -89,7 +88,7 @@ class _Window:
                 if self._ended:
                     raise self._error(f"not JSON ({error})") from None
             else:
-                if end < len(self._text) or self._ended:  # else a number may go on
+                if end < len(self._text) or self._ended:  # else a number may be incomplete
                     self._step_to(end)
                     return value
             if len(self._text) - self._at > MOST_BYTES:

@@ -3,8 +3,8 @@
     {"id": "a1", "text": "IL-2 gene", "entities": [{"start": 0, "end": 9, "label": "DNA"}]}
 
 Optional: `score` and `fragments` ([[start, end], …]) of an entity, `metadata`, and `sentences`
-with the corpus's own words ({"words": [[start, end], …], "tags", "before", "after", "metadata"});
-without them the text is split when somebody asks for its sentences.
+with the words of the corpus ({"words": [[start, end], …], "tags", "before", "after", "metadata"});
+without them the text is split when its sentences are needed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from spandet.errors import FormatError
 from spandet.formats.records import (
     Record,
-    a_span,
     check_words,
+    checked_span,
     field,
     items,
     read_json_lines,
@@ -32,24 +32,24 @@ from spandet.formats.source import Parsed, Source
 from spandet.formats.target import Target
 from spandet.formats.unread import check_fields
 from spandet.text import CharSpan, Document, Entity, Sentence
-from spandet.text.plain import plain_entity
+from spandet.text.dicts import entity_to_dict
 
 _OWN = {"id", "text", "entities", "sentences", "metadata"}
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from native JSONL."""
+    """Read documents from native JSONL."""
     return read_json_lines(source, document_of)
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to native JSONL; nothing is lost."""
+    """Write documents as native JSONL, which represents every document completely."""
     with target.text() as out:
         write_json_lines(documents, out, record_of)
 
 
 def document_of(record: Record) -> Document:
-    """The document that a native record describes."""
+    """Convert a native record to a document."""
     if not record.keys() <= _OWN:
         check_fields(record, _OWN)
     text = field(record, "text", str)
@@ -63,14 +63,14 @@ def document_of(record: Record) -> Document:
 
 
 def record_of(document: Document) -> dict[str, Any]:
-    """The native record of a document: what a reader needs to rebuild it, and nothing empty.
+    """Convert a document to a native record; empty fields are left out.
 
     Raises:
-        FormatError: its own words overlap or are not in order; nobody could read it back.
+        FormatError: its own words overlap or are not in order, so the record could not be read.
     """
     record: dict[str, Any] = {} if document.id is None else {"id": document.id}
     record["text"] = document.text
-    record["entities"] = [plain_entity(entity) for entity in document.entities]
+    record["entities"] = [entity_to_dict(entity) for entity in document.entities]
     if document.own_sentences is not None:
         check_words(document.own_sentences)
         record["sentences"] = [_sentence_record(sentence) for sentence in document.own_sentences]
@@ -83,10 +83,10 @@ def _entity(item: Record, length: int) -> Entity[CharSpan]:
     label = field(item, "label", str)
     score = read_score(item)
     span = span_field(item, CharSpan, length)
-    pieces = field(item, "fragments", list, ())
-    if not pieces:
+    pairs = field(item, "fragments", list, ())
+    if not pairs:
         return Entity(span, label, score)
-    fragments = [a_span(CharSpan, *_pair(pair, "fragments"), length) for pair in pieces]
+    fragments = [checked_span(CharSpan, *_pair(pair, "fragments"), length) for pair in pairs]
     for number, (left, right) in enumerate(pairwise(fragments), start=1):
         if right.start <= left.end:
             found = f"fragment {number} starts at {right.start}"
@@ -94,8 +94,8 @@ def _entity(item: Record, length: int) -> Entity[CharSpan]:
     entity = Entity.from_fragments(fragments, label, score)
     if entity.span != span:
         raise FormatError(
-            f"the fragments reach over {entity.span.start}:{entity.span.end}, "
-            f"start and end over {span.start}:{span.end}"
+            f"the fragments cover {entity.span.start}:{entity.span.end}, "
+            f"but start and end are {span.start}:{span.end}"
         )
     return entity
 
@@ -104,7 +104,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
     match value:
         case [int() as start, int() as end] if type(start) is type(end) is int:
             return start, end
-    raise FormatError(f"{name} holds {shown(value)}, expected [start, end]")
+    raise FormatError(f"{name} contains {shown(value)}, expected [start, end]")
 
 
 def _sentence(item: Record, text: str) -> Sentence:
@@ -124,7 +124,7 @@ def _sentence(item: Record, text: str) -> Sentence:
 
 
 def _words(pairs: list[Any], text: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Where words start, and what they are. All are checked at once; the slow look comes after."""
+    """Starts and texts of words. All are checked at once; only if that fails, one by one."""
     if set(map(type, pairs)) <= {list} and set(map(len, pairs)) <= {2}:
         starts, ends = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         if set(map(type, starts + ends)) <= {int} and min(starts, default=0) >= 0:
@@ -132,7 +132,7 @@ def _words(pairs: list[Any], text: str) -> tuple[tuple[int, ...], tuple[str, ...
             if "" not in words and list(map(add, starts, map(len, words))) == ends:
                 return tuple(starts), tuple(words)
     for pair in pairs:
-        a_span(CharSpan, *_pair(pair, "words"), len(text))
+        checked_span(CharSpan, *_pair(pair, "words"), len(text))
     raise AssertionError("one of these words is bad")
 
 

@@ -5,10 +5,10 @@
        "value": {"start": 0, "end": 3, "text": "Zoe", "labels": ["PER"]}}]}]}]
 
 The text is `data.text`; the rest of `data` is metadata, `data.id` or else the task's `id` is the
-id. The first annotation that is not cancelled counts; where there is none, the first of
-`predictions` does, with its scores. Results of other types than "labels" are passed over, but for
-labelled spans of other media, which are an error; a result with several labels is as many
-entities. What `value.text` says must stand there.
+id. The first annotation that is not cancelled is read; if there is none, the first of
+`predictions`, with its scores. Results of other types than "labels" are ignored, but labelled spans
+of other media are an error; a result with several labels gives one entity per label. `value.text`
+must be equal to the text at the offsets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spandet.formats.annotation_tools import as_fields, further_fields, one_span
 from spandet.formats.json_list import read_json_list, write_json_list
 from spandet.formats.records import (
     Record,
-    an_object,
+    checked_object,
     field,
     objects,
     read_score,
@@ -39,21 +39,21 @@ _SPAN = "labels"
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from Label Studio's JSON."""
+    """Read documents from Label Studio's JSON."""
     for line, task in read_json_list(source):
         yield source.attempt(line, _document, task)
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to Label Studio: as annotations or, where an entity has a score, as predictions."""
+    """Write documents as tasks with annotations or, if an entity has a score, with predictions."""
     with target.text() as out:
         write_json_list((_task(document) for document in documents), out)
 
 
 def _document(task: Any) -> Document:
-    task = an_object(task, "the task")
+    task = checked_object(task, "the task")
     check_fields(task, ("data", "annotations", "predictions"))
-    data = an_object(task.get("data"), "data")
+    data = checked_object(task.get("data"), "data")
     text = field(data, "text", str)
     chosen, name = _chosen(task)
     entities: list[Entity[CharSpan]] = []
@@ -68,7 +68,7 @@ def _document(task: Any) -> Document:
 
 
 def _chosen(task: Record) -> tuple[Record, str]:
-    """The annotation or prediction that counts, and what to call it."""
+    """The annotation or prediction to read, and its name for messages."""
     for number, annotation in objects(task, "annotations"):
         if not annotation.get("was_cancelled"):
             return annotation, f"annotation {number}"
@@ -78,7 +78,7 @@ def _chosen(task: Record) -> tuple[Record, str]:
 
 
 def _is_span(result: Record) -> bool:
-    """Is it a labelled span of a text? Choices, relations and the like are passed over."""
+    """Whether a result is a labelled span of text; choices, relations and others are ignored."""
     kind = result.get("type")
     if isinstance(kind, str) and kind.endswith("labels") and kind != _SPAN:
         raise FormatError(f"the type is {shown(kind)}, whose spans are not read, only {_SPAN}")
@@ -86,7 +86,7 @@ def _is_span(result: Record) -> bool:
 
 
 def _entities(result: Record, text: str, chosen: Record) -> Iterator[Entity[CharSpan]]:
-    value = an_object(result.get("value"), "value")
+    value = checked_object(result.get("value"), "value")
     span = span_field(value, CharSpan, len(text))
     _check_text(value.get("text"), text[span.start : span.end], span)
     score = read_score(result)
@@ -97,16 +97,16 @@ def _entities(result: Record, text: str, chosen: Record) -> Iterator[Entity[Char
         yield Entity(span, label, read_score(chosen) if score is None else score)
 
 
-def _check_text(said: Any, there: str, span: CharSpan) -> None:
-    if isinstance(said, str) and _plain(said) != _plain(there):
+def _check_text(expected: Any, found: str, span: CharSpan) -> None:
+    if isinstance(expected, str) and _plain(expected) != _plain(found):
         raise FormatError(
-            f"characters {span.start}:{span.end} are {shown(there)}, but its text says "
-            f"{shown(said)}; offsets must count Unicode characters"
+            f"characters {span.start}:{span.end} are {shown(found)}, but its text is "
+            f"{shown(expected)}; offsets must count Unicode characters"
         )
 
 
 def _plain(text: str) -> list[str]:
-    return text.replace("\\n", " ").split()  # the tool writes line feeds as a backslash and an n
+    return text.replace("\\n", " ").split()  # Label Studio writes line feeds as a backslash and n
 
 
 def _task(document: Document) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One writer per output: a lock of the kernel's, which ends with its process, however that ends."""
+"""Locks of outputs, so that only one process writes each; the kernel frees them on exit."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from spandet.errors import UsageError
 _logger = logging.getLogger("spandet")
 
 _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
-"""Where launchers say which of their processes this is: torchrun, accelerate, MPI."""
+"""Environment variables with the rank of the process: torchrun, accelerate, MPI."""
 
 
 @contextmanager
 def one_writer(output: str | PathLike[str]) -> Iterator[None]:
     """Hold the lock of an output file or folder, which need not exist yet.
 
-    The lock is that of a hidden file beside the output, so that it stays valid while the output is
-    replaced. The file goes when the block ends, as do folders that were made for it and stayed
-    empty; a file that a killed process has left locks nothing.
+    The lock is held on a hidden file next to the output, so that it stays valid while the output is
+    replaced. The lock file is removed when the block ends, as are folders that were created for it
+    and are empty; the lock file of a killed process does not lock anything.
 
     Raises:
-        UsageError: another process, or another thread of this one, holds the lock; says which
-            process. Or the lock file cannot be written.
+        UsageError: another process, or another thread of this one, holds the lock (the message
+            names the process), or the lock file cannot be written.
     """
     path = lock_path(output)
     made = [parent for parent in path.parents if not parent.exists()]
@@ -42,16 +42,16 @@ def one_writer(output: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        if sys.platform != "win32":  # there, an open file cannot be removed
+        if sys.platform != "win32":  # Windows cannot remove an open file
             path.unlink(missing_ok=True)
         os.close(descriptor)
         for parent in made:
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # it is not empty
                 parent.rmdir()
 
 
 def check_no_writer(output: str | PathLike[str]) -> None:
-    """Refuse at once what `one_writer` would refuse after seconds of loading.
+    """Check that `one_writer` would succeed, before models and data are loaded.
 
     Raises:
         UsageError: as `one_writer`.
@@ -62,7 +62,7 @@ def check_no_writer(output: str | PathLike[str]) -> None:
 
 
 def is_main_process() -> bool:
-    """Is this the process that writes, where a launcher has started several for one output?"""
+    """Whether this process writes the output, if a launcher has started several."""
     ranks = (os.environ[name] for name in _RANKS if name in os.environ)
     return next(ranks, "0") == "0"
 
@@ -70,7 +70,7 @@ def is_main_process() -> bool:
 def lock_path(output: str | PathLike[str]) -> Path:
     """The lock file of an output: the same for every spelling of its path.
 
-    It is beside the output, but inside a folder that is mounted or whose parent is not ours.
+    It is next to the output, but inside a folder that is mounted or whose parent is not writable.
     """
     final = Path(output).resolve()
     if final.is_dir() and (final.is_mount() or not os.access(final.parent, os.W_OK)):
@@ -79,7 +79,7 @@ def lock_path(output: str | PathLike[str]) -> Path:
 
 
 def _locked(path: Path, output: str | PathLike[str]) -> int:
-    """A descriptor of the lock file that holds its lock."""
+    """Open and lock the lock file; returns its descriptor."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -89,25 +89,27 @@ def _locked(path: Path, output: str | PathLike[str]) -> int:
             os.close(descriptor)
             raise UsageError(
                 f"{os.fspath(output)} is being written by {holder or 'another process'}: "
-                f"wait for its end, or name another output"
+                f"wait until it has finished, or choose another output"
             ) from None
         except OSError as error:  # a file system without locks
             _logger.warning(
-                "cannot lock %s (%s): let no other process write it", path, error.strerror
+                "cannot lock %s (%s): make sure that no other process writes this output",
+                path,
+                error.strerror,
             )
-        if _is_still(descriptor, path):
-            _sign(descriptor)
+        if _is_same_file(descriptor, path):
+            _write_owner(descriptor)
             return descriptor
-        os.close(descriptor)  # its former owner has removed it in between
+        os.close(descriptor)  # its former owner has removed it in the meantime
 
 
-def _sign(descriptor: int) -> None:
+def _write_owner(descriptor: int) -> None:
     since = datetime.now().astimezone().isoformat(" ", "seconds")
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())
 
 
-def _is_still(descriptor: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -118,7 +120,7 @@ if sys.platform == "win32":
     import msvcrt
 
     _BEYOND = 1 << 30
-    """Locked bytes cannot be read there: the lock lies behind what the file says."""
+    """Windows cannot read locked bytes: the locked byte is behind the content of the file."""
 
     def _lock(descriptor: int) -> None:
         os.lseek(descriptor, _BEYOND, os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""XML read with care: it can fetch nothing, define no entities, and its errors name their line."""
+"""Safe XML parsing: nothing is fetched, no entities can be defined, errors name the line."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _MOST_DIGITS = 12
 
 
 def new_parser() -> expat.XMLParserType:
-    """A parser that refuses what XML bombs are made of; external entities are never fetched."""
+    """Create a parser that refuses entity definitions; external entities are never fetched."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.EntityDeclHandler = _refuse_definition
-    # With an outside DTD, which is not fetched, expat would pass over unknown entities in silence.
+    # With an external DTD, which is not fetched, expat would silently skip unknown entities.
     parser.SkippedEntityHandler = _refuse_reference
     return parser
 
 
 def feed(source: Source, parser: expat.XMLParserType) -> Iterator[int]:
-    """Run the parser over the source; yields after each chunk, so that results can be taken.
+    """Run the parser over the source; yields the number of bytes read after each chunk.
 
-    What it yields is how many bytes it has read: a parser may hold all since the last result.
+    So the caller can take results, and limit the bytes that the parser holds since the last result.
 
     Raises:
-        FormatError: the XML is damaged, or a handler of the parser says so; names the line.
+        FormatError: the XML is invalid, or a handler raised this error; names the line.
     """
     done = 0
     with source.binary() as stream:
@@ -54,7 +54,7 @@ def feed(source: Source, parser: expat.XMLParserType) -> Iterator[int]:
 
 
 def read_tree(source: Source, root: str) -> Element:
-    """A small XML file as a tree, if its root element is the expected one."""
+    """Read a small XML file as a tree and check the name of its root element."""
     parser, builder = new_parser(), TreeBuilder()
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -67,19 +67,19 @@ def read_tree(source: Source, root: str) -> Element:
 
 
 def check_markup(size: int, source: Source) -> None:
-    """Is one document short enough? Tags take much more memory than they are long."""
+    """Refuse a document that is too long; tags take much more memory than their length."""
     if size > _MOST_BYTES:
         raise too_long("document", _MOST_BYTES).at(source.name)
 
 
 def check_root(found: str, expected: str) -> None:
-    """Is this XML of the expected kind?"""
+    """Refuse XML with another root element than expected."""
     if found != expected:
         raise FormatError(f"the root element is <{found}>, expected <{expected}>")
 
 
 def attribute(element: Element, name: str) -> str:
-    """An attribute that must be there."""
+    """The value of a required attribute."""
     value = element.get(name)
     if value is None:
         raise FormatError(f"<{element.tag}> has no {name}")
@@ -87,7 +87,7 @@ def attribute(element: Element, name: str) -> str:
 
 
 def number(element: Element, name: str) -> int:
-    """An attribute that must be a whole number."""
+    """The value of a required attribute that is a whole number."""
     value = attribute(element, name)
     if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS):
         raise FormatError(f"{name} of <{element.tag}> is {shown(value)}, expected a whole number")
@@ -95,20 +95,20 @@ def number(element: Element, name: str) -> int:
 
 
 def child(element: Element, name: str) -> Element:
-    """A part that must be there."""
+    """A required child element."""
     found = element.find(name)
     if found is None:
         raise FormatError(f"<{element.tag}> has no <{name}>")
     return found
 
 
-def check_mention(text: str, span: CharSpan, said: str) -> None:
-    """Do the characters of a span read as its annotation says? White space and `&amp;` aside."""
-    there = text[span.start : span.end]
-    if _plain(there) != _plain(said):
+def check_mention(text: str, span: CharSpan, expected: str) -> None:
+    """Refuse a span whose text differs from `expected`; white space and escapes may differ."""
+    found = text[span.start : span.end]
+    if _plain(found) != _plain(expected):
         raise FormatError(
-            f"characters {span.start}:{span.end} of the text are {shown(there)}, "
-            f"but the annotation says {shown(said)}"
+            f"characters {span.start}:{span.end} of the text are {shown(found)}, "
+            f"but the annotation has {shown(expected)}"
         )
 
 
@@ -117,8 +117,8 @@ def _plain(text: str) -> list[str]:
 
 
 def _refuse_definition(name: str, *_: object) -> None:
-    raise FormatError(f"it defines the entity {shown(name)}, which is not allowed here")
+    raise FormatError(f"it defines the XML entity {shown(name)}, which is not allowed")
 
 
 def _refuse_reference(name: str, *_: object) -> None:
-    raise FormatError(f"the entity &{name}; is not defined")
+    raise FormatError(f"the XML entity &{name}; is not defined")

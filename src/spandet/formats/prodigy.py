@@ -4,10 +4,10 @@
      {"text": "ran", "start": 4, "end": 7, "id": 1, "ws": false}],
      "spans": [{"start": 0, "end": 3, "label": "PER", "token_start": 0, "token_end": 0}]}
 
-`token_end` is the last token, inclusive; token numbers are written where a span fits words, and
-never read. `tokens` become the document's own words, in one sentence, without those that are only
-white space. Every other field is metadata of the document, above all `meta` and `answer`: a
-rejected or ignored text is a document too, so filter by metadata["answer"] where that matters.
+`token_end` is the last token, inclusive; token numbers are written if a span matches words, and
+are ignored in reading. `tokens` become the document's own words, in one sentence, without white
+space tokens. Every other field is metadata of the document, such as `meta` and `answer`: rejected
+and ignored texts are read too; filter them by metadata["answer"] if needed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _OWN = ("id", "text", "tokens", "spans")
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """Documents from Prodigy's JSONL."""
+    """Read documents from Prodigy's JSONL."""
     return read_json_lines(source, _document)
 
 
 def write(documents: Iterable[Document], target: Target) -> None:
-    """Documents to Prodigy's JSONL. Borders between sentences and tags of words are left out."""
+    """Write documents as Prodigy's JSONL, which has no fields for sentences and tags."""
     with target.text() as out:
         write_json_lines(documents, out, _record)
 
@@ -78,7 +78,7 @@ def _sentence(record: Record, text: str) -> Sentence:
             or not behind <= start < end <= length
             or text[start:end] != word
         ):
-            raise _fault(token, text, behind).inside(f"token {number}")
+            raise _token_error(token, text, behind).inside(f"token {number}")
         behind = end
         if not word.isspace():
             words.append(word)
@@ -86,16 +86,16 @@ def _sentence(record: Record, text: str) -> Sentence:
     return Sentence(tuple(words), tuple(starts))
 
 
-def _fault(token: Record, text: str, behind: int) -> FormatError:
-    """What is wrong with a token; slow, so only asked when something is."""
+def _token_error(token: Record, text: str, behind: int) -> FormatError:
+    """Make the error for a bad token; slow, so only called when one was found."""
     try:
         span = span_field(token, CharSpan, len(text))
-        said, there = field(token, "text", str), text[span.start : span.end]
+        expected, found = field(token, "text", str), text[span.start : span.end]
     except FormatError as error:
         return error
-    if said != there:
+    if expected != found:
         where = f"characters {span.start}:{span.end}"
-        return FormatError(f"{where} are {shown(there)}, but its text says {shown(said)}")
+        return FormatError(f"{where} are {shown(found)}, but its text is {shown(expected)}")
     return FormatError(f"it starts at {span.start}, before the end {behind} of the one before")
 
 

@@ -1,4 +1,4 @@
-"""Records of JSON formats: parsing, and checks whose messages name the field."""
+"""Parsing, checking and writing of JSON records; errors name the field."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MISSING = object()
 _ONLY_STRINGS = {str}
 
 
-def _no_number(name: str) -> None:
-    raise FormatError(f"not JSON ({name} is no number there)")
+def _refuse_constant(name: str) -> None:
+    raise FormatError(f"not JSON ({name} is not a JSON number)")
 
 
-DECODER = json.JSONDecoder(parse_constant=_no_number)
-"""Python's own would take NaN and Infinity for numbers."""
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+"""A decoder that refuses NaN and Infinity, which Python's default decoder accepts."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _ASCII_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 def parse_json(text: str) -> Any:
-    """A JSON value; whatever is wrong with it is a FormatError."""
+    """Parse a JSON value; raises FormatError if it is invalid."""
     try:
         return DECODER.decode(text)
     except RecursionError:
@@ -43,10 +43,10 @@ def parse_json(text: str) -> Any:
 
 
 def dump_json(value: Any) -> str:
-    """One line of JSON, readable in every script; lone surrogates are escaped.
+    """Write a value as one line of JSON without ASCII escapes; lone surrogates are escaped.
 
     Raises:
-        FormatError: JSON cannot hold the value, or something in it: NaN, a date.
+        FormatError: JSON cannot represent the value or a part of it: NaN, a date.
     """
     try:
         line = _ENCODER.encode(value)
@@ -60,7 +60,7 @@ def dump_json(value: Any) -> str:
 
 
 def report_json(value: Any) -> str:
-    """A report as JSON with indents; a number that is not finite is null, as JSON has none."""
+    """Write a report as indented JSON; numbers that are not finite become null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=2)
 
 
@@ -73,7 +73,7 @@ def _finite(value: Any) -> Any:
 
 
 def _unwritable(value: Any, name: str = "", depth: int = 9) -> str | None:
-    """Where something stands that JSON cannot hold, as far as one looks."""
+    """Describe the first value that JSON cannot represent, down to a depth."""
     if isinstance(value, dict | list | tuple) and depth:
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         places = (_unwritable(part, f"{name}.{key}", depth - 1) for key, part in parts)
@@ -85,48 +85,48 @@ def _unwritable(value: Any, name: str = "", depth: int = 9) -> str | None:
 
 
 def read_json_lines(source: Source, parse: Callable[[Record], Document]) -> Iterator[Parsed]:
-    """One document per line; empty lines are passed over."""
+    """Read one document per line; empty lines are skipped."""
     for number, line in source.lines():
         if isinstance(line, FormatError):
             yield line
         elif line.strip():
-            yield source.attempt(number, lambda text: parse(an_object(parse_json(text))), line)
+            yield source.attempt(number, lambda text: parse(checked_object(parse_json(text))), line)
 
 
 def write_json_lines(
     documents: Iterable[Document], out: TextIO, row: Callable[[Document], Any]
 ) -> None:
-    """One line per document."""
+    """Write one line per document."""
     out.writelines(dump_json(row(document)) + "\n" for document in documents)
 
 
-def an_object(value: Any, name: str = "the record") -> Record:
-    """The value, if it is a JSON object."""
+def checked_object(value: Any, name: str = "the record") -> Record:
+    """Check that a value is a JSON object."""
     if not isinstance(value, dict):
         raise FormatError(f"{name} is {shown(value)}, expected an object")
     return value
 
 
 def field(record: Record, name: str, kind: type[T], default: Any = _MISSING) -> T:
-    """A field of the given kind; `default` where it is missing or null."""
+    """The value of a field of the given type; `default` if it is missing or null."""
     value = record.get(name)
     if value is None:
         if default is not _MISSING:
             return default  # type: ignore[no-any-return]
         raise FormatError(f"{name} is missing, expected {_NAMES[kind]}")
-    if not isinstance(value, kind) or isinstance(value, bool):  # True is an int, for Python
+    if not isinstance(value, kind) or isinstance(value, bool):  # in Python, True is an int
         raise FormatError(f"{name} is {shown(value)}, expected {_NAMES[kind]}")
     return value
 
 
 def objects(record: Record, name: str) -> Iterator[tuple[int, Record]]:
-    """The numbered objects of a list field; none where it is missing."""
+    """The numbered objects of a list field; none if it is missing."""
     for number, item in enumerate(field(record, name, list, ())):
-        yield number, an_object(item, f"{name}[{number}]")
+        yield number, checked_object(item, f"{name}[{number}]")
 
 
 def items(record: Record, name: str, part: str, parse: Callable[[Record], T]) -> list[T]:
-    """What `parse` makes of each object of a list field; an error says of which ("entity 3")."""
+    """Parse each object of a list field; errors name the object ("entity 3")."""
     made = []
     for number, item in objects(record, name):
         try:
@@ -137,7 +137,7 @@ def items(record: Record, name: str, part: str, parse: Callable[[Record], T]) ->
 
 
 def strings(record: Record, name: str, *, required: bool = False) -> tuple[str, ...]:
-    """A list of strings; empty where it is missing and not required."""
+    """The value of a field with a list of strings; empty if it is missing and not required."""
     values = field(record, name, list) if required else field(record, name, list, ())
     if not set(map(type, values)) <= _ONLY_STRINGS:
         number = next(n for n, value in enumerate(values) if not isinstance(value, str))
@@ -146,7 +146,7 @@ def strings(record: Record, name: str, *, required: bool = False) -> tuple[str, 
 
 
 def read_score(record: Record) -> float | None:
-    """The optional `score` of an entity."""
+    """Read the optional `score` of an entity."""
     score = record.get("score")
     if score is None:
         return None
@@ -155,8 +155,8 @@ def read_score(record: Record) -> float | None:
     return float(score)
 
 
-def a_span(kind: type[SpanT], start: int, end: int, length: int) -> SpanT:
-    """A checked span of a text or sentence with `length` units. Nothing is ever guessed."""
+def checked_span(kind: type[SpanT], start: int, end: int, length: int) -> SpanT:
+    """Build a span and check that it lies in a text or sentence of `length` units."""
     if not start < end:
         hint = "; is the end inclusive? it must be exclusive" if end in (start, start - 1) else ""
         raise FormatError(f"start {start} is not before end {end}{hint}")
@@ -167,17 +167,17 @@ def a_span(kind: type[SpanT], start: int, end: int, length: int) -> SpanT:
 
 
 def span_field(record: Record, kind: type[SpanT], length: int) -> SpanT:
-    """The span that `start` and `end` of a record name."""
-    return a_span(kind, field(record, "start", int), field(record, "end", int), length)
+    """Read a span from the fields `start` and `end`."""
+    return checked_span(kind, field(record, "start", int), field(record, "end", int), length)
 
 
 def check_words(sentences: Iterable[Sentence]) -> None:
     """Refuse words that overlap or are not in the order of the text."""
-    if fault := misplaced_word(sentences):
-        raise FormatError(fault)
+    if problem := misplaced_word(sentences):
+        raise FormatError(problem)
 
 
 def shown(value: Any, most: int = 40) -> str:
-    """A value as messages show it."""
+    """Format a value for an error message, shortened to `most` characters."""
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Where records come from: a file, plain or gzipped, or standard input; read as a stream."""
+"""Inputs: a file, plain or gzipped, or standard input, read as a stream with limits on memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from spandet.errors import FormatError, UsageError
-from spandet.text import Document
+from spandet.text import Document, WordRow
 
 T = TypeVar("T")
 
@@ -24,33 +24,35 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 20
 MOST_BYTES = 1 << 26
-"""The longest record (64 MiB): a few kilobytes of gzip can hold a line that fills any memory."""
+"""Maximum size of a record (64 MiB): a small gzip file may contain a line of any length."""
+_ITEM_BYTES = 16
+"""Memory of a word or line besides its characters."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One readable thing and its name for messages. `-` is standard input."""
+    """A file, a folder or, as `-`, standard input."""
 
     path: str
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return "<stdin>" if self.path == STDIN else self.path
 
     @property
     def stem(self) -> str:
-        """The file's name without folders, `.gz` and its suffix: an id where a file has none."""
+        """The file's name without folders, `.gz` and suffix; used as the id of its document."""
         return Path(self.path.removesuffix(".gz")).stem
 
     def sibling(self, suffix: str, *, instead_of: str) -> Source:
-        """The file beside this one with another suffix, gzipped or not."""
+        """The file in the same folder with another suffix, gzipped or not."""
         beside = self.path.removesuffix(".gz").removesuffix(instead_of) + suffix
         zipped = beside + ".gz"
         return Source(zipped if Path(zipped).exists() and not Path(beside).exists() else beside)
 
     def check(self) -> None:
-        """Say at once what cannot be read, and why; nothing is opened.
+        """Check that it exists and may be read, without opening it.
 
         Raises:
             UsageError: it is missing, a link to something missing, or there is no permission.
@@ -71,7 +73,7 @@ class Source:
 
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
-        """Its bytes, unzipped. Damage to the compression is a FormatError."""
+        """Open it as a stream of unzipped bytes; damaged gzip data raise a FormatError."""
         raw = _open(self)
         try:
             zipped = raw.peek(2)[:2] == _GZIP_MAGIC
@@ -92,13 +94,13 @@ class Source:
             return stream.read(_HEAD_BYTES).decode("utf-8-sig", "replace")
 
     def lines(self) -> Iterator[tuple[int, str | FormatError]]:
-        """Numbered lines without their line end; one that is not UTF-8 comes as its error."""
+        """Numbered lines without line ends; a line that is not UTF-8 is yielded as an error."""
         with self.binary() as stream:
             for number, raw in enumerate(
                 iter(lambda: stream.readline(MOST_BYTES + 1), b""), start=1
             ):
                 if len(raw) > MOST_BYTES:
-                    _leave_line(stream, raw)
+                    _skip_line(stream, raw)
                     yield number, too_long("line").at(f"{self.name}:{number}")
                     continue
                 try:
@@ -109,7 +111,7 @@ class Source:
                     yield number, line.rstrip("\r\n")
 
     def text(self, *, encoding: str = "utf-8-sig") -> str:
-        """All of it, line ends as they are; "utf-8" keeps a byte order mark."""
+        """Its whole text with unchanged line ends; the encoding "utf-8" keeps a byte order mark."""
         with self.binary() as stream:
             data = stream.read(MOST_BYTES + 1)
             if len(data) > MOST_BYTES:
@@ -120,7 +122,7 @@ class Source:
                 raise _not_utf8(error).at(self.name) from error
 
     def attempt(self, place: int | str, parse: Callable[[T], Document], record: T) -> Parsed:
-        """The document that `parse` makes of a record, or its error with file and place."""
+        """Parse a record; returns a document, or an error with file and place."""
         try:
             return parse(record)
         except FormatError as error:
@@ -128,18 +130,51 @@ class Source:
 
 
 Parsed = Document | FormatError
-"""What a reader yields for a record: a document, or why there is none. A reader raises only when
-nothing after the damage can be read."""
+"""A reader yields a document or an error for each record. It raises an error only if the rest of
+the file cannot be read."""
+
+
+class SizeLimit:
+    """Counts the size of a record that is read in parts; too large a record is an error."""
+
+    def __init__(self, place: str, what: str) -> None:
+        self._place = place
+        self._what = what
+        self._size = 0
+
+    def add(self, characters: int, *, items: int = 1) -> None:
+        """Count a further part of the record.
+
+        Raises:
+            FormatError: the record is too large.
+        """
+        self._size += characters + _ITEM_BYTES * items
+        if self._size > MOST_BYTES:
+            raise too_long(self._what).at(self._place)
+
+
+class Rows(list[WordRow]):
+    """The sentences of the document that is being read, with a limit on their size."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._limit = SizeLimit(source.name, "document")
+
+    def append(self, row: WordRow) -> None:
+        """Add a sentence."""
+        kept = (*row.words, *row.tags, *row.before, *row.after, str(row.metadata))
+        self._limit.add(sum(map(len, kept)), items=len(kept) + len(row.entities))
+        super().append(row)
 
 
 def too_long(what: str, most: int | None = None) -> FormatError:
-    """A record that does not end soon enough."""
+    """Make the error for a record that is too long."""
     size = (most or MOST_BYTES) >> 20
     return FormatError(f"a {what} of more than {size} MiB, which is too long to read")
 
 
-def _leave_line(stream: BinaryIO, raw: bytes) -> None:
-    """Go to the end of a line without holding it."""
+def _skip_line(stream: BinaryIO, raw: bytes) -> None:
+    """Read to the end of a line without keeping it in memory."""
     while raw and not raw.endswith(b"\n"):
         raw = stream.readline(_CHUNK_BYTES)
 

@@ -6,9 +6,9 @@
     BIOES  B-DNA   I-DNA     E-DNA  O      S-protein
     BMES   B-DNA   M-DNA     E-DNA  O      S-protein
 
-Reading needs no name of the scheme. A sentence with one of E M S L U is in a scheme that marks
-ends, and must keep to it. In all others, a tag begins an entity if it is B or if the word before
-has another label: that is what BIO and IOB1 mean, each for its own legal sequences.
+The scheme is detected in reading. A sentence with one of E M S L U is in a scheme that marks ends,
+and must be valid in it. In all others, a tag begins an entity if it is B or if the word before has
+another label, which is right for the valid sequences of both BIO and IOB1.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from spandet.errors import FormatError
 from spandet.formats.records import shown
 from spandet.text import Entity, WordRow, WordSpan
 
-Piece = tuple[str, str]
+SplitTag = tuple[str, str]
 """Prefix and label of a tag; the label of O is empty."""
 ErrorAt = Callable[[int, str], FormatError]
 
-_OUTSIDE: Piece = ("O", "")
+_OUTSIDE: SplitTag = ("O", "")
 _TAG = re.compile(r"O|([BIESMLU])-(.+)", re.DOTALL)
 _MARKS_ENDS = frozenset("ESMLU")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """The prefixes of an entity's words, by where the word stands in it."""
+    """The prefixes of an entity's words, by their position in the entity."""
 
     first: str
     middle: str
@@ -56,7 +56,7 @@ SCHEMES = {
 
 
 def decode(tags: Sequence[str], error: ErrorAt) -> list[Entity[WordSpan]]:
-    """The entities that the tags of a sentence mark, from left to right.
+    """Decode the tags of a sentence to entities, from left to right.
 
     Args:
         tags: One tag per word.
@@ -65,29 +65,29 @@ def decode(tags: Sequence[str], error: ErrorAt) -> list[Entity[WordSpan]]:
     if tags.count("O") == len(tags):
         return []
     try:
-        pieces = list(map(_split, tags))
+        split = list(map(_split, tags))
     except FormatError as bad:
         word = next(word for word, tag in enumerate(tags) if not _TAG.fullmatch(tag))
         raise error(word, bad.what) from None
-    if _MARKS_ENDS.isdisjoint([prefix for prefix, _ in pieces]):
-        return _open(pieces)
-    return _closed(pieces, error)
+    if _MARKS_ENDS.isdisjoint([prefix for prefix, _ in split]):
+        return _decode_begins(split)
+    return _decode_ends(split, error)
 
 
 def encode(length: int, entities: Iterable[Entity[WordSpan]], scheme: Scheme) -> list[str]:
-    """One tag for each word of a sentence; the entities come from left to right, apart."""
+    """Encode entities that do not overlap, from left to right, as one tag per word."""
     tags = ["O"] * length
     for entity in entities:
         start, end, label = entity.span.start, entity.span.end, entity.label
         prefixes = scheme.prefixes(end - start)
         tags[start:end] = [f"{prefix}-{label}" for prefix in prefixes]
         if start and tags[start] == f"I-{label}" and tags[start - 1][2:] == label:
-            tags[start] = f"B-{label}"  # in IOB1, only this shows that a neighbour begins
+            tags[start] = f"B-{label}"  # in IOB1, only B separates neighbours of the same label
     return tags
 
 
 def layers(row: WordRow, *, most: int, holder: str) -> list[list[Entity[WordSpan]]]:
-    """The entities of a sentence by depth, outermost first, each layer from left to right.
+    """Split the entities of a sentence by depth: outermost first, each layer from left to right.
 
     Raises:
         FormatError: two cross, one is discontinuous, or they nest deeper than `most` layers.
@@ -111,7 +111,7 @@ def layers(row: WordRow, *, most: int, holder: str) -> list[list[Entity[WordSpan
 
 
 @lru_cache(maxsize=4096)
-def _split(tag: str) -> Piece:
+def _split(tag: str) -> SplitTag:
     found = _TAG.fullmatch(tag)
     if found is None:
         expected = "O, or one of B I E S M L U with a dash and a label"
@@ -119,11 +119,11 @@ def _split(tag: str) -> Piece:
     return found[1] or "O", found[2] or ""
 
 
-def _open(pieces: Sequence[Piece]) -> list[Entity[WordSpan]]:
-    """Entities of a scheme without marks for ends: BIO, IOB1."""
+def _decode_begins(tags: Sequence[SplitTag]) -> list[Entity[WordSpan]]:
+    """Decode a scheme that does not mark ends: BIO, IOB1."""
     found = []
     start, current = 0, ""
-    for word, (prefix, label) in enumerate([*pieces, _OUTSIDE]):
+    for word, (prefix, label) in enumerate([*tags, _OUTSIDE]):
         if label != current or prefix == "B":
             if current:
                 found.append(Entity(WordSpan(start, word), current))
@@ -131,11 +131,11 @@ def _open(pieces: Sequence[Piece]) -> list[Entity[WordSpan]]:
     return found
 
 
-def _closed(pieces: Sequence[Piece], error: ErrorAt) -> list[Entity[WordSpan]]:
-    """Entities of a scheme that marks their ends: BIOES, BMES, BILOU."""
+def _decode_ends(tags: Sequence[SplitTag], error: ErrorAt) -> list[Entity[WordSpan]]:
+    """Decode a scheme that marks ends: BIOES, BMES, BILOU."""
     found = []
     start, current = 0, ""
-    for word, (prefix, label) in enumerate(pieces):
+    for word, (prefix, label) in enumerate(tags):
         if prefix in "IMEL" and label != current:
             raise error(word, f"the tag is {prefix}-{label}, but no {label} entity is open here")
         if prefix in "BSUO" and current:
@@ -149,7 +149,7 @@ def _closed(pieces: Sequence[Piece], error: ErrorAt) -> list[Entity[WordSpan]]:
             found.append(Entity(WordSpan(start, word + 1), current))
             current = ""
     if current:
-        raise error(len(pieces) - 1, f"the sentence ends, but its last {current} entity does not")
+        raise error(len(tags) - 1, f"the sentence ends, but its last {current} entity does not")
     return found
 
 

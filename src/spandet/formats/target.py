@@ -1,4 +1,4 @@
-"""Where documents go: a file that appears complete or not at all, standard output, or a folder."""
+"""Outputs: a file or folder that is written completely or not at all, or standard output."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Target:
-    """One writable thing. `-` is standard output; a name that ends in `.gz` is compressed."""
+    """A file (compressed if its name ends in `.gz`), a folder or, as `-`, standard output."""
 
     path: str
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return "<stdout>" if self.path == STDOUT else self.path
 
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
-        """A stream that replaces the file when the block ends well, and leaves it if not."""
+        """Open a stream that replaces the file when the block ends without an exception."""
         try:
             with _stdout() if self.path == STDOUT else _replacing(Path(self.path)) as raw:
                 if self.path.endswith(".gz"):
-                    # No name and no time inside, so that equal data give equal files.
+                    # Without file name and time, so that equal data give equal files.
                     with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped:
                         yield cast("BinaryIO", zipped)
                 else:
@@ -49,7 +49,7 @@ class Target:
 
     @contextmanager
     def text(self) -> Iterator[TextIO]:
-        """The same for UTF-8 text, with line ends as they are written."""
+        """The same for UTF-8 text, with unchanged line ends."""
         with self.binary() as raw:
             stream = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
             try:
@@ -66,7 +66,7 @@ class Target:
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
-        """A new folder that appears under its name when the block ends well."""
+        """Create a folder that gets its name when the block ends without an exception."""
         final = Path(self.path)
         if self.path == STDOUT:
             raise UsageError("this format writes a folder of files: give the folder's name, not -")
@@ -83,14 +83,14 @@ class Target:
             shutil.rmtree(draft, ignore_errors=True)
 
     def remove_drafts(self) -> None:
-        """Remove the drafts that killed writers of this target have left, and no other's.
+        """Remove temporary files and folders that killed writers of this target have left.
 
-        Call it where no other process can be writing the target.
+        Call it only while no other process can write the target.
         """
-        # A file's drafts are where a link leads, a folder's are beside the link.
+        # The draft of a file is next to the target of a link, that of a folder next to the link.
         for final in {Path(self.path).absolute(), Path(self.path).resolve()}:
             draft = re.compile(re.escape(f".{final.name}.") + r"[0-9a-f]{8}\.part")
-            with suppress(OSError):  # what cannot be removed does no harm
+            with suppress(OSError):  # a draft that cannot be removed does no harm
                 for path in final.parent.iterdir():
                     if draft.fullmatch(path.name):
                         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -104,7 +104,7 @@ def _stdout() -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    final = path.resolve()  # a link stays a link
+    final = path.resolve()  # a link is kept, and its target replaced
     if final.exists() and not final.is_file():  # a pipe or a device cannot be replaced
         with final.open("wb") as stream:
             yield stream

@@ -2,9 +2,9 @@
 
     {"tokens": ["IL-2", "gene"], "entities": [{"start": 0, "end": 2, "type": "DNA"}]}
 
-Optional: `pos` (one tag per token), `doc_id` (consecutive records with the same one are one
+Optional: `pos` (one tag per token), `doc_id` (consecutive records with the same `doc_id` are one
 document), `ltokens` and `rtokens` (context that is not part of the record); every other field is
-kept as metadata of the sentence. Tokens-JSON is the same in one JSON list.
+metadata of the sentence. Tokens-JSON is the same in one JSON list.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 from spandet.errors import FormatError
 from spandet.formats.annotation_tools import as_fields
 from spandet.formats.json_list import read_json_list, write_json_list
-from spandet.formats.record_buffer import Rows
 from spandet.formats.records import (
     Record,
-    an_object,
+    checked_object,
     dump_json,
     field,
     items,
@@ -27,34 +26,34 @@ from spandet.formats.records import (
     span_field,
     strings,
 )
-from spandet.formats.source import Parsed, Source
+from spandet.formats.source import Parsed, Rows, Source
 from spandet.formats.target import Target
 from spandet.formats.unread import check_fields, check_tags
 from spandet.text import Document, Entity, WordRow, WordSpan
 
 _OWN = {"tokens", "entities", "pos", "doc_id", "ltokens", "rtokens"}
 _IDS = ("sent_id", "orig_id", "org_id", "id")
-"""Fields that name a record where it belongs to no larger document."""
+"""Fields with the id of a record that has no `doc_id`."""
 
 
 def read_lines(source: Source) -> Iterator[Parsed]:
-    """Documents from tokens-JSONL."""
+    """Read documents from tokens-JSONL."""
     return _read(source, _parsed_lines(source))
 
 
 def read_list(source: Source) -> Iterator[Parsed]:
-    """Documents from tokens-JSON."""
+    """Read documents from tokens-JSON."""
     return _read(source, read_json_list(source))
 
 
 def write_lines(documents: Iterable[Document], target: Target) -> None:
-    """Documents to tokens-JSONL: one line per sentence."""
+    """Write documents as tokens-JSONL: one line per sentence."""
     with target.text() as out:
         out.writelines(dump_json(record) + "\n" for record in _records(documents))
 
 
 def write_list(documents: Iterable[Document], target: Target) -> None:
-    """Documents to tokens-JSON: one list item per sentence."""
+    """Write documents as tokens-JSON: one list item per sentence."""
     with target.text() as out:
         write_json_list(_records(documents), out)
 
@@ -77,7 +76,7 @@ def _read(source: Source, values: Iterable[tuple[int, object]]) -> Iterator[Pars
         try:
             if isinstance(value, FormatError):
                 raise value
-            record = an_object(value)
+            record = checked_object(value)
             row = _row(record)
             doc_id: str | None = field(record, "doc_id", str, None)
         except FormatError as error:

@@ -1,7 +1,7 @@
-"""Annotation that a reader would leave unread is an error: never silently no entities.
+"""Checks for entities in columns or fields that a reader does not read: these are an error.
 
-Columns and keys that a format does not know are passed over, or kept as metadata. These checks
-find those that hold entities all the same: a further layer of tags, or spans with labels.
+Columns and fields that a format does not define are ignored, or kept as metadata. These checks find
+those that contain entities: a further layer of tags, or spans with labels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPAN_NAMES = _set(
     "entities entity ents named_entities entity_mentions mentions spans span annotations "
     "annotation label labels predictions completions"
 )
-# Spans of something else, or that point to the entities which are read.
+# Spans of something else, or references to the entities that are read.
 _NOT_ENTITIES = _set(
     "tokens words sentences sents sections paragraphs passages relations events links arcs coref "
     "clusters versions"
@@ -46,7 +46,7 @@ _ENDS = _set(
 )
 _LABELS = _set("label labels type tag class category entity entitytype entitygroup entitylabel ner")
 _FORMAT_OF = {"spans": "prodigy", "label": "doccano", "labels": "doccano", "entities": "jsonl"}
-_NO_FORMAT = "no format reads it yet"
+_NO_FORMAT = "no format reads it"
 
 
 def check_columns(
@@ -55,7 +55,7 @@ def check_columns(
     """Refuse a sentence with entity tags in a column that is not read.
 
     Args:
-        block: Where the sentence stands.
+        block: The lines of the sentence.
         words: Its words.
         columns: All of its columns.
         read: The numbers of those that need no check, from 0.
@@ -71,12 +71,12 @@ def check_columns(
         raise block.error(
             word,
             f"column {number + 1} has the tag {shown(cells[word])}, but this format does not read "
-            f"a layer of tags there: {hint}; where these are no entities, take the column out",
+            f"a layer of tags there: {hint}; if these are not entities, remove the column",
         )
 
 
 def check_fields(record: Record, own: Collection[str]) -> None:
-    """Refuse a record with entities in a field that its format does not know.
+    """Refuse a record with entities in a field that its format does not define.
 
     Args:
         record: A JSON record.
@@ -92,7 +92,7 @@ def check_fields(record: Record, own: Collection[str]) -> None:
             hint = _hint(name, value, record)
             raise FormatError(
                 f"{name} has {what}, which this format does not read there: {hint}; "
-                f"where these are no entities, take the field out"
+                f"if these are not entities, remove the field"
             )
 
 
@@ -103,13 +103,13 @@ def check_tags(tags: Sequence[str], words: Sequence[str], name: str) -> None:
 
 
 def _first_tag(cells: Sequence[Any], words: Sequence[str]) -> int | None:
-    """The first word with an entity tag, if the cells are a layer of tags; none in chunks."""
+    """The first word with an entity tag, if all cells are tags; None for syntactic chunks."""
     found = None
     for number, (cell, word) in enumerate(zip(cells, words, strict=True)):
         kind = _kind(cell)
         if kind is None:
             return None
-        # "E-Mail" as the lemma of "E-Mails" is no tag.
+        # "E-Mail" as the lemma of "E-Mails" is not a tag.
         if kind == "entity" and found is None and cell[:2] != word[:2].upper():
             found = number
     return found
@@ -124,7 +124,7 @@ def _kind(cell: str) -> str | None:
 
 
 def _annotation(name: str, value: list[Any] | dict[str, Any], record: Record) -> str | None:
-    """What kind of annotation a field holds, if it holds one."""
+    """The kind of annotation that a field contains, if any."""
     if name in _NOT_ENTITIES:
         return None
     if isinstance(value, list):
@@ -153,7 +153,7 @@ def _are_tags(name: str, value: list[Any], record: Record) -> bool:
 
 
 def _words(record: Record) -> list[str]:
-    """The words that a record may have tags for."""
+    """The words of a record, to compare their number with that of tags."""
     tokens, text = record.get("tokens"), record.get("text")
     if isinstance(tokens, list):
         return [str(token) for token in tokens]
@@ -175,18 +175,18 @@ def _is_labelled_span(item: Any) -> bool:
 
 
 def _names_offsets(item: Record) -> bool:
-    """Does an object have a whole number for its start, and another one for its end?"""
+    """Whether an object has whole numbers for its start and its end."""
     names = {_bare(name) for name, value in item.items() if type(value) is int}
     return bool(names & _STARTS and names & _ENDS)
 
 
 def _bare(name: str) -> str:
-    """A name in whichever of the usual spellings: startOffset, start_offset."""
+    """A name without underscores and capitals: startOffset and start_offset are the same."""
     return name.lower().replace("_", "").replace("-", "")
 
 
 def _has_offsets(value: Any) -> bool:
-    """Does a span stand anywhere inside?"""
+    """Whether a value contains a span at any depth."""
     if isinstance(value, dict):
         return _names_offsets(value) or any(map(_has_offsets, value.values()))
     if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a job reads: files, folders and standard input, one after another."""
+"""The inputs of a job: files, folders and standard input, one after another."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Inputs:
 
     corpora: tuple[Corpus, ...]
     skip_bad: bool = False
-    """Pass over bad records, and documents that cannot be predicted."""
+    """Skip bad records, and documents that cannot be predicted."""
 
     @classmethod
     def of(
         cls,
         paths: Iterable[str],
-        format: str | None = None,  # noqa: A002 (the word that users know)
+        format: str | None = None,  # noqa: A002 (the name that users expect)
         *,
         skip_bad: bool = False,
     ) -> Inputs:
-        """Inputs with these names; nothing but their beginnings is read yet.
+        """Build inputs from paths; only the beginnings of files are read, to detect formats.
 
-        What stands on standard input and looks like no other format is plain text.
+        Standard input in no other format is read as plain text.
 
         Raises:
-            UsageError: the format of one is unknown or cannot be told, or it cannot be read.
+            UsageError: a format is unknown or cannot be detected, or an input cannot be read.
         """
         names = list(paths)
         if names.count(STDIN) > 1:
@@ -56,30 +56,30 @@ class Inputs:
 
     @property
     def names(self) -> list[str]:
-        """As they were given."""
+        """The paths as they were given."""
         return [corpus.source.path for corpus in self.corpora]
 
     @property
     def files(self) -> list[str]:
-        """The names, and the files behind them where they can be told."""
+        """The names, and all files in them that are read."""
         inside = (name for corpus in self.corpora for name in corpus.files())
         return list(dict.fromkeys([*self.names, *inside]))
 
     @property
     def skipped(self) -> list[FormatError]:
-        """The bad records that were passed over: the first thousand of each input."""
+        """The bad records that were skipped: the first thousand of each input."""
         return [error for corpus in self.corpora for error in corpus.skipped]
 
     @property
     def skips(self) -> int:
-        """How many were passed over in all."""
+        """Total number of records that were skipped."""
         return sum(corpus.skips for corpus in self.corpora)
 
     def digests(self) -> dict[str, str]:
-        """The checksum of each input by its name; what can be read only once has none.
+        """The checksum of each input by its name, except of those that can be read only once.
 
         Raises:
-            UsageError: one cannot be read.
+            UsageError: an input cannot be read.
         """
         try:
             return {
@@ -114,7 +114,7 @@ def _corpus(name: str, format_: str | None, *, skip_bad: bool) -> Corpus:
 
 
 def _digest(corpus: Corpus) -> str | None:
-    """Of the names and bytes of every file that is read, texts beside annotations among them."""
+    """Checksum of the names and contents of all files of a corpus, including texts."""
     path = Path(corpus.source.path)
     if corpus.source.path == STDIN or not (path.is_file() or path.is_dir()):
         return None

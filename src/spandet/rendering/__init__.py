@@ -1,1 +1,1 @@
-"""How results are shown: HTML, tables, plots, progress."""
+"""Rendering of results: HTML pages, tables, plots, progress."""

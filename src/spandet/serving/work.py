@@ -16,7 +16,7 @@ from spandet.inference.options import PredictOptions
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.tracing import TracedDocument, TracedSentence, trace
 from spandet.text import CharSpan, Document, Entity, Sentence
-from spandet.text.plain import plain_document
+from spandet.text.dicts import document_to_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Finding:
             for part, found in done
             for entity in found.entities
         )
-        return {"entities": plain_document(Document(text, tuple(entities)))["entities"]}
+        return {"entities": document_to_dict(Document(text, tuple(entities)))["entities"]}
 
 
 @dataclass(frozen=True, slots=True)

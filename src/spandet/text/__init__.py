@@ -1,8 +1,8 @@
-"""Text as spandet sees it: documents, sentences, words, entities. Nothing here loads torch."""
+"""Documents, sentences, words and entities. Nothing here loads torch."""
 
+from spandet.text.dicts import to_records
 from spandet.text.document import Document, WordRow
 from spandet.text.entity import Entity
-from spandet.text.plain import to_records
 from spandet.text.sentence import Sentence
 from spandet.text.spans import CharSpan, WordSpan
 

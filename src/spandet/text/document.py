@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from spandet.errors import FormatError
+from spandet.text.dicts import document_to_dict
 from spandet.text.entity import Entity
-from spandet.text.plain import plain_document
 from spandet.text.sentence import Sentence
 from spandet.text.spans import CharSpan, WordSpan
 
@@ -37,7 +37,7 @@ class Document:
     id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     own_sentences: tuple[Sentence, ...] | None = None
-    """The sentences that its corpus gave it; None where the text came raw."""
+    """The sentences and words given by its corpus; None for raw text."""
 
     def __post_init__(self) -> None:
         length = len(self.text)
@@ -47,21 +47,21 @@ class Document:
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Its own sentences or, for raw text, those that our splitter and tokeniser find."""
+        """Its own sentences or, for raw text, those of the built-in splitter and tokeniser."""
         if self.own_sentences is not None:
             return self.own_sentences
-        # Its patterns take longer to load than all the rest, and much work needs none of them.
+        # Imported here because its patterns take long to compile and are often not needed.
         from spandet.text.segmentation import segment  # noqa: PLC0415
 
         return segment(self.text)
 
     def text_of(self, entity: Entity[CharSpan]) -> str:
-        """The words of an entity as they stand in the text; a gap is shown as " … "."""
-        return " … ".join(self.text[piece.start : piece.end] for piece in entity.pieces)
+        """The text of an entity; a gap is shown as " … "."""
+        return " … ".join(self.text[span.start : span.end] for span in entity.spans)
 
     def to_dict(self) -> dict[str, Any]:
-        """Id, text and entities as plain values (see `spandet.text.plain`)."""
-        return plain_document(self)
+        """Its id, text and entities as plain values (see `spandet.text.dicts`)."""
+        return document_to_dict(self)
 
     @classmethod
     def from_rows(
@@ -71,7 +71,7 @@ class Document:
         id: str | None = None,  # noqa: A002 (the field's name)
         metadata: Mapping[str, Any] | None = None,
     ) -> Document:
-        """A pre-tokenised document: words are joined by a space, sentences by a line feed."""
+        """Build a document from words: they are joined by spaces, sentences by line feeds."""
         sentences: list[Sentence] = []
         entities: list[Entity[CharSpan]] = []
         lines: list[str] = []
@@ -85,17 +85,17 @@ class Document:
         return cls("\n".join(lines), tuple(entities), id, metadata or {}, tuple(sentences))
 
     def rows(self) -> Iterator[WordRow]:
-        """Its sentences counted in words, for formats and models that know only words.
+        """Its sentences with entities counted in words, for formats and models based on words.
 
         Raises:
-            FormatError: an entity cuts a word or leaves its sentence.
+            FormatError: an entity begins or ends inside a word, or spans two sentences.
         """
-        by_sentence, misfits = self.entities_in_words()
-        for entity in misfits:
+        by_sentence, unaligned = self.entities_in_words()
+        for entity in unaligned:
             raise FormatError(
                 f"entity {self.text_of(entity)!r} ({entity.label}, characters "
                 f"{entity.span.start}:{entity.span.end}) does not begin and end at word "
-                f"borders of one sentence"
+                f"boundaries of one sentence"
             )
         for sentence, own in zip(self.sentences, by_sentence, strict=True):
             yield WordRow(
@@ -108,19 +108,19 @@ class Document:
             )
 
     def entities_in_words(self) -> tuple[list[list[Entity[WordSpan]]], list[Entity[CharSpan]]]:
-        """Entities counted in words, sentence by sentence, and those that words cannot express."""
+        """Entities counted in words, per sentence, and those that match no words exactly."""
         own: list[list[Entity[WordSpan]]] = [[] for _ in self.sentences]
-        misfits: list[Entity[CharSpan]] = []
+        unaligned: list[Entity[CharSpan]] = []
         filled = [i for i, sentence in enumerate(self.sentences) if sentence.words]
         starts = [self.sentences[i].starts[0] for i in filled]
         for entity in self.entities:
             found = bisect_right(starts, entity.span.start) - 1
             in_words = _in_words(entity, self.sentences[filled[found]]) if found >= 0 else None
             if in_words is None:
-                misfits.append(entity)
+                unaligned.append(entity)
             else:
                 own[filled[found]].append(in_words)
-        return own, misfits
+        return own, unaligned
 
 
 def _placed(row: WordRow, offset: int) -> Sentence:
@@ -137,16 +137,16 @@ def _placed(row: WordRow, offset: int) -> Sentence:
 
 def _in_chars(entity: Entity[WordSpan], sentence: Sentence) -> Entity[CharSpan]:
     span = sentence.chars_of(entity.span)
-    pieces = tuple(sentence.chars_of(piece) for piece in entity.fragments)
-    return Entity(span, entity.label, entity.score, pieces)
+    fragments = tuple(sentence.chars_of(fragment) for fragment in entity.fragments)
+    return Entity(span, entity.label, entity.score, fragments)
 
 
 def _in_words(entity: Entity[CharSpan], sentence: Sentence) -> Entity[WordSpan] | None:
     span = sentence.words_of(entity.span)
-    pieces = tuple(sentence.words_of(piece) for piece in entity.fragments)
-    whole = tuple(piece for piece in pieces if piece is not None)
-    if span is None or len(whole) < len(pieces):
+    fragments = [sentence.words_of(fragment) for fragment in entity.fragments]
+    aligned = [fragment for fragment in fragments if fragment is not None]
+    if span is None or len(aligned) < len(fragments):
         return None
-    if len(whole) > 1:  # a gap of white space only is no gap between words
-        return Entity.from_fragments(whole, entity.label, entity.score)
+    if len(aligned) > 1:  # fragments with only white space between them are merged
+        return Entity.from_fragments(aligned, entity.label, entity.score)
     return Entity(span, entity.label, entity.score)

@@ -1,4 +1,4 @@
-"""Entities: a span with a name."""
+"""Entities: labelled spans, contiguous or in fragments."""
 
 from __future__ import annotations
 
@@ -20,40 +20,45 @@ class Entity(Generic[SpanT]):
     """From the first to the last unit, gaps included."""
     label: str
     score: float | None = None
-    """How sure its finder is, 0 to 1; None for what a person annotated."""
+    """Score of a prediction, 0 to 1; None for a gold annotation."""
     fragments: tuple[SpanT, ...] = ()
-    """The pieces of a discontinuous entity from left to right; empty for an ordinary one."""
+    """The fragments of a discontinuous entity from left to right; empty if contiguous."""
 
     def __post_init__(self) -> None:
         if self.fragments:
             self._check_fragments()
 
     def _check_fragments(self) -> None:
-        pieces = self.fragments
-        if any(left.end >= right.start for left, right in pairwise(pieces)):
-            raise ValueError(f"fragments must be apart and in order, got {pieces}")
-        ends = (pieces[0].start, pieces[-1].end)
-        if len(pieces) < 2 or ends != (self.span.start, self.span.end):
-            raise ValueError(f"{self.span} is not the span of the fragments {pieces}")
+        fragments = self.fragments
+        if any(left.end >= right.start for left, right in pairwise(fragments)):
+            raise ValueError(f"fragments must be apart and in order, got {fragments}")
+        ends = (fragments[0].start, fragments[-1].end)
+        if len(fragments) < 2 or ends != (self.span.start, self.span.end):
+            raise ValueError(f"{self.span} is not the span of the fragments {fragments}")
 
     @classmethod
     def from_fragments(
         cls, fragments: Iterable[SpanT], label: str, score: float | None = None
     ) -> Entity[SpanT]:
-        """An entity from its pieces in any order; pieces that touch or overlap become one."""
+        """Build an entity from fragments in any order; those that touch or overlap are merged."""
         merged: list[SpanT] = []
-        for piece in sorted(fragments):
-            if merged and piece.start <= merged[-1].end:
-                start, end = merged[-1].start, max(merged[-1].end, piece.end)
-                merged[-1] = type(piece)(start, end)
+        for fragment in sorted(fragments):
+            if merged and fragment.start <= merged[-1].end:
+                start, end = merged[-1].start, max(merged[-1].end, fragment.end)
+                merged[-1] = type(fragment)(start, end)
             else:
-                merged.append(piece)
+                merged.append(fragment)
         if not merged:
             raise ValueError("an entity needs at least one fragment")
         span = type(merged[0])(merged[0].start, merged[-1].end)
         return cls(span, label, score, tuple(merged) if len(merged) > 1 else ())
 
     @property
-    def pieces(self) -> tuple[SpanT, ...]:
-        """Its fragments, or its one span: what must agree for two entities to be the same."""
+    def spans(self) -> tuple[SpanT, ...]:
+        """Its fragments or, if it is contiguous, its span. Equal entities have equal spans."""
         return self.fragments or (self.span,)
+
+    @property
+    def pieces(self) -> tuple[SpanT, ...]:
+        """Deprecated: the old name of `spans`."""
+        return self.spans

@@ -1,13 +1,14 @@
-"""Where sentences begin, by rules on words.
+"""Sentence splitting of raw text, by rules on words.
 
-- A blank line always ends a sentence. A single line break does so only where the line was cut short
-  on purpose, as after a heading: wrapping a text at another width does not change its sentences.
-- "?", "!" and the stops of other scripts end one, unless the text goes on in lower case.
+- A blank line always ends a sentence. A single line break does so only if the next word would have
+  fitted on the line, as after a heading: wrapping a text at another width does not change its
+  sentences.
+- "?", "!" and the stops of other scripts end a sentence, unless the text continues in lower case.
 - "." does the same, unless it belongs to an abbreviation, an initial, a list number or an ordinal.
-  Where both readings are possible ("left the U.S. The …", "the U.S. Army"), a word that usually
-  opens sentences decides.
-- Closing quotes and brackets stay with the stop before them, and so do emoji and a reference like
-  "[12]". A bracket in the middle of a sentence is not broken.
+  Where both readings are possible ("left the U.S. The …", "the U.S. Army"), the sentence ends if
+  the next word often begins sentences.
+- Closing quotes and brackets belong to the stop before them, and so do emoji and a reference like
+  "[12]". A pair of brackets in the middle of a sentence is not split.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _COUNTED = _set(
 )
 _OPENING = frozenset("([{（［｛【")
 _CLOSING = frozenset(")]}）］｝】")
-_WIDEST_BRACKET = 60  # words; a wider pair is more likely to be two slips of the pen
+_WIDEST_BRACKET = 60  # words; in a wider pair, the brackets probably do not belong together
 
 _NEW_LINE = r"(?>\r\n|[\n\r\x0b\x0c\x85\u2028])"
 _LINE_BREAK = regex.compile(_NEW_LINE)
@@ -75,13 +76,13 @@ _AFTER_STOP = regex.compile(
         [\p{Ps}\p{Pi}\p{Pf}"'¿¡]*+""",
     regex.VERBOSE,
 )
-_GOES_ON = regex.compile(r"[,;:…%&/)\]}、，；：\p{Sentence_Terminal}]")
+_CONTINUES = regex.compile(r"[,;:…%&/)\]}、，；：\p{Sentence_Terminal}]")
 _NUMBER_LIKE = regex.compile(r"\p{N}|\p{Lu}\p{N}|[B-HJ-Z]$|[IVX]+$")
 # "p53", "mRNA", "bcl-2", "c-fos", "alpha"
 _NAME_IN_LOWER_CASE = regex.compile(
     r"\p{Ll}{1,5}-?[\p{Lu}\p{N}]|\p{Ll}-\p{L}|(?:alpha|beta|gamma|delta|kappa)$"
 )
-# What a single letter may follow without being an initial: "24 h", "mol/L", "vitamin C".
+# Words after which a single letter is not an initial: "24 h", "mol/L", "vitamin C".
 _TAKES_A_LETTER = regex.compile(
     r"[\p{N}/\]]|\S*(?:in|ase|itis|kappa|[Cc]lass|[Gg]roup|region|strain|[Tt]ype)$"
 )
@@ -89,7 +90,7 @@ _HIRAGANA = regex.compile(r"\p{Hiragana}")
 
 
 class _Stop(NamedTuple):
-    """A stop and the words around it; "" where there is none."""
+    """A stop and the words around it; "" if there is none."""
 
     mark: str
     before: str
@@ -104,7 +105,7 @@ class _Stop(NamedTuple):
 
 
 def segment(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a raw text; every word of `split_words` lies in exactly one, in order."""
+    """Split a raw text into sentences; each word of `split_words` lies in exactly one."""
     spans = split_words(text)
     words = [text[start:end] for start, end in spans]
     starts = [start for start, _ in spans]
@@ -132,7 +133,7 @@ def _starts_in_paragraph(text: str, words: Sequence[str], starts: Sequence[int])
     in_brackets = _in_brackets(words)
     for index, word in enumerate(words):
         if (word[-1] == "." or not word[0].isalnum()) and _STOP.match(word):
-            stop, following = _look_around(text, words, starts, index, found)
+            stop, following = _stop_at(text, words, starts, index, found)
             opening = in_brackets.get(following, 0)
             if following < len(words) and opening in found and _ends_sentence(stop):
                 found.add(following)
@@ -140,7 +141,7 @@ def _starts_in_paragraph(text: str, words: Sequence[str], starts: Sequence[int])
 
 
 def _in_brackets(words: Sequence[str]) -> dict[int, int]:
-    """For each word inside a pair of brackets: where the outermost pair opens."""
+    """Map each word inside a pair of brackets to the opening bracket of the outermost pair."""
     opened: list[int] = []
     inside: dict[int, int] = {}
     for index, word in enumerate(words):
@@ -153,7 +154,7 @@ def _in_brackets(words: Sequence[str]) -> dict[int, int]:
     return inside
 
 
-def _look_around(
+def _stop_at(
     text: str, words: Sequence[str], starts: Sequence[int], index: int, found: set[int]
 ) -> tuple[_Stop, int]:
     """The stop at words[index], and the word that a new sentence would begin with."""
@@ -183,14 +184,14 @@ def _first_from(position: int, starts: Sequence[int], index: int) -> int:
 
 
 def _ends_sentence(stop: _Stop) -> bool:
-    if _GOES_ON.match(stop.after):
+    if _CONTINUES.match(stop.after):
         return False
     if stop.mark[0] in "。｡！？":
-        # 「本当？」と言った goes on, 「行きます。」彼は… does not.
-        goes_on = stop.mark[0] in "！？" or _HIRAGANA.match(stop.after)
-        return not (stop.closers and goes_on)
+        # The sentence continues in 「本当？」と言った, and ends in 「行きます。」彼は…
+        continues = stop.mark[0] in "！？" or _HIRAGANA.match(stop.after)
+        return not (stop.closers and continues)
     if not stop.spaced:
-        return stop.mark[-1] not in ".…!?" or _is_space_forgotten(stop)
+        return stop.mark[-1] not in ".…!?" or _is_space_missing(stop)
     if stop.after[:1].islower() and not _NAME_IN_LOWER_CASE.match(stop.after):
         return False
     if stop.mark.startswith(("..", "…")):
@@ -198,14 +199,14 @@ def _ends_sentence(stop: _Stop) -> bool:
     return stop.mark[-1] != "." or not _is_abbreviated(stop)
 
 
-def _is_space_forgotten(stop: _Stop) -> bool:
-    """Was it meant as "It ended.Then it began."?"""
+def _is_space_missing(stop: _Stop) -> bool:
+    """Whether the space between two sentences is missing ("It ended.Then it began.")."""
     case_changes = stop.before[-2:].islower() and stop.after[:1].isupper()
     return bool(stop.before) and (case_changes or stop.after in _OPENERS)
 
 
 def _is_abbreviated(stop: _Stop) -> bool:
-    """Does the full stop belong to the word before it, and the sentence go on?"""
+    """Whether the full stop belongs to an abbreviation and the sentence continues."""
     word = stop.before
     key = word[:1].lower() + word[1:].rstrip(".")  # "Cf." is "cf.", but "CF." is not
     if word in _TITLES or key in _NEVER_LAST:
@@ -223,13 +224,16 @@ def _is_abbreviated(stop: _Stop) -> bool:
 
 
 def _opens_sentence(stop: _Stop) -> bool:
-    """Is the next word a usual opener ("The", but not the initial "A.") or a heading ("AIM:")?"""
+    """Whether the next word often begins sentences ("The", not the initial "A.") or is a heading.
+
+    A heading is followed by a colon: "AIM:".
+    """
     is_initial = len(stop.after) == 1 and stop.after_next == "."
     return stop.after_next == ":" or (stop.after in _OPENERS and not is_initial)
 
 
 def _is_ordinal(stop: _Stop) -> bool:
-    """Is it the number of a list item, of a day or, as in German, of anything counted?"""
+    """Whether the number is that of a list item or a day or, in German, any ordinal."""
     if len(stop.before) > 2:
         return False
     counted = stop.context.lower() in _BEFORE_ORDINALS and stop.after not in _OPENERS
@@ -237,7 +241,7 @@ def _is_ordinal(stop: _Stop) -> bool:
 
 
 def _after_short_lines(paragraph: str, starts: Sequence[int]) -> Iterator[int]:
-    """Words that would have fitted well on the line before: nobody wrapped it, it was ended."""
+    """Find the words at the start of a line that would have fitted on the line before."""
     lines = [line.rstrip() for line in _LINE_BREAK.split(paragraph)]
     wide = max(map(len, lines)) * 3 // 4
     for (line, below), match in zip(pairwise(lines), _LINE_BREAK.finditer(paragraph), strict=True):

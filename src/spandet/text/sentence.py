@@ -1,4 +1,4 @@
-"""Sentences: words that know where they stand in their document."""
+"""Sentences: words with their character offsets in the document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sentence:
 
     words: tuple[str, ...]
     starts: tuple[int, ...]
-    """Where each word starts, in characters of the document's text."""
+    """Start of each word, in characters of the document's text."""
     tags: tuple[str, ...] = ()
     """One part-of-speech tag per word, or none at all."""
     before: tuple[str, ...] = ()
@@ -42,17 +42,17 @@ class Sentence:
         return self.chars_of(WordSpan(0, len(self.words))) if self.words else None
 
     def chars_of(self, span: WordSpan) -> CharSpan:
-        """Where a run of words stands in the document's text."""
+        """The characters of the document's text that a span of words covers."""
         last = span.end - 1
         return CharSpan(self.starts[span.start], self.starts[last] + len(self.words[last]))
 
     def words_of(self, span: CharSpan) -> WordSpan | None:
-        """The words that the span holds exactly; None where it cuts a word or has others."""
+        """The words that cover exactly these characters; None if there are none."""
         touched = self.words_touching(span)
         return touched if touched is not None and self.chars_of(touched) == span else None
 
     def words_touching(self, span: CharSpan) -> WordSpan | None:
-        """The smallest run of words with every word that shares a character with the span."""
+        """The words that share at least one character with the span; None if there are none."""
         first = max(0, bisect_right(self.starts, span.start) - 1)
         if first < len(self.words) and self.starts[first] + len(self.words[first]) <= span.start:
             first += 1
@@ -61,7 +61,7 @@ class Sentence:
 
 
 def misplaced_word(sentences: Iterable[Sentence]) -> str | None:
-    """What is wrong with the first word that starts before the end of the one before it, if any."""
+    """Describe the first word that overlaps its predecessor or is out of order, if any."""
     end = 0
     for number, sentence in enumerate(sentences):
         if not sentence.words:

@@ -1,4 +1,4 @@
-"""Half-open spans. Their unit is their type, so that words and characters cannot be mixed up."""
+"""Half-open spans; words and characters have a type each, so that they cannot be mixed up."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Span:
         return self.end - self.start
 
     def contains(self, other: Self) -> bool:
-        """Does every unit of `other` lie in this span? (A span contains itself.)"""
+        """Whether every unit of `other` lies in this span; a span contains itself."""
         return self.start <= other.start and other.end <= self.end
 
     def overlaps(self, other: Self) -> bool:
-        """Do the two spans share a unit?"""
+        """Whether the two spans share a unit."""
         return self.start < other.end and other.start < self.end
 
     def crosses(self, other: Self) -> bool:
-        """Do the two spans overlap without one containing the other?"""
+        """Whether the two spans overlap without one containing the other."""
         return self.overlaps(other) and not self.contains(other) and not other.contains(self)
 
 

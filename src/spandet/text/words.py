@@ -1,6 +1,6 @@
-"""Words with exact character offsets, for raw text in any script.
+"""Tokenisation of raw text in any script into words with exact character offsets.
 
-An entity can only be found where words begin and end, so in doubt we split. In short:
+An entity can only be found if it begins and ends at word boundaries, so doubtful cases are split:
 
 - Letters and digits with all their marks; "_" counts as a letter, a zero-width character as a mark.
 - Han, kana and the South-East Asian scripts without spaces: every character with its marks.
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import regex
 
-_SPACE = r"\s\x1c-\x1f"  # what str.isspace() says
-# Line_Break=SA is what Unicode calls scripts that need a dictionary to find words: Thai, Lao,
-# Khmer, Myanmar and their kin.
+_SPACE = r"\s\x1c-\x1f"  # the same characters as str.isspace()
+# Line_Break=SA is Unicode's class of scripts that need a dictionary to find words: Thai, Lao,
+# Khmer, Myanmar and others.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Line_Break=SA}ーｰ"
 _MARK = r"\p{M}\p{Cf}\p{GCB=Extend}\p{GCB=SpacingMark}"
 _MARKS = rf"[{_MARK}]*+"
@@ -39,7 +39,7 @@ _IN_ADDRESS = rf"[[{_ALPHABET}\p{{M}}.~:/?\#\[\]@!$&'*+,;=%-]--[{_UNSPACED}]]"
 # time is linear in the length of the text.
 _WORD = regex.compile(
     rf"""
-      # Most words; the rest of the pattern would find the same, but slower.
+      # The most frequent words; the rest of the pattern gives the same result, but is slower.
       [A-Za-z]++ (?=[\ ,;)]) | [,;()\[\]] (?=[\ A-Za-z0-9(\[])
     | (?! [{_SPACE}] ) {_MARKS}
       (?: (?i: (?:https?|ftp):// | www\. ) (?: {_IN_ADDRESS} | \( {_IN_ADDRESS}*+ \) )+
@@ -66,12 +66,12 @@ _WORD = regex.compile(
         | ([^\p{{Ps}}\p{{Pe}}\p{{Pi}}\p{{Pf}}{_SPACE}]) \1*+ {_MARKS}
         | [^{_SPACE}] {_MARKS}
       )
-    | [{_MARK}]++  # marks that nothing follows
+    | [{_MARK}]++  # marks at the end of the text or before a space
     """,
     regex.VERBOSE | regex.VERSION1,
 )
 
 
 def split_words(text: str) -> list[tuple[int, int]]:
-    """Start and end of each word; every character that is not white space lies in exactly one."""
+    """Find the start and end of each word; each non-space character lies in exactly one word."""
     return [match.span() for match in _WORD.finditer(text)]

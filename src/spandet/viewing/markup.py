@@ -84,7 +84,7 @@ def _parts(entities: Sequence[ShownEntity], numbers: LabelNumbers) -> Iterator[_
     spans = [entities[i].entity.span for i in order]
     found = layers([(span.start, span.end) for span in spans])
     for i, layer in zip(order, found, strict=True):
-        fragments = entities[i].entity.pieces
+        fragments = entities[i].entity.spans
         gaps = [(left.end, right.start, True) for left, right in pairwise(fragments)]
         for start, end, is_gap in [*((f.start, f.end, False) for f in fragments), *gaps]:
             yield _Part(entities[i], i, layer, label_numbers[i], start, end, is_gap)
@@ -120,7 +120,7 @@ class _Element:
             names.append("joined")
         attributes = f'class="{" ".join(names)}" style="--l:{part.layer}" data-i="{part.number}"'
         if self.describes:
-            at = ",".join(f"{part.start}:{part.end}" for part in entity.pieces)
+            at = ",".join(f"{part.start}:{part.end}" for part in entity.spans)
             score = "" if entity.score is None else f' data-score="{entity.score:.4g}"'
             attributes += f' data-at="{at}"{score}'
         return f"<mark {attributes}><span>"

@@ -92,7 +92,7 @@ _Identity = tuple[tuple[CharSpan, ...], str]
 
 
 def _identity(entity: Entity[CharSpan]) -> _Identity:
-    return entity.pieces, entity.label
+    return entity.spans, entity.label
 
 
 def _compared(

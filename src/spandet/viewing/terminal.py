@@ -96,7 +96,7 @@ class _Painter:
         for shown in sorted(entities, key=lambda shown: _outer_first(shown.entity.span)):
             span = shown.entity.span
             around = [outer for outer in around if outer.contains(span)]
-            words = " … ".join(text[part.start : part.end] for part in shown.entity.pieces)
+            words = " … ".join(text[part.start : part.end] for part in shown.entity.spans)
             yield self.line(f"{'  ' * len(around)}└ {_caption(shown)}  {words}", self.style(shown))
             around.append(span)
 
@@ -153,7 +153,7 @@ def _draw(line: Line, shown: ShownEntity, width: int) -> _Bar:
     start, end = _columns(line, shown.entity.span)
     canvas = [_GAP] * (end - start)
     widest = (start, start)
-    for part in shown.entity.pieces:
+    for part in shown.entity.spans:
         if _touches(line, part):
             columns = _columns(line, part)
             drawn, inside = _draw_fragment(line, part, columns, _DASHES[shown.outcome])

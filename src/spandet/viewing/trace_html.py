@@ -104,7 +104,7 @@ class _Writer:
             names += f" {row.outcome.value}"
         data = f'data-layer="{layer}" data-name="{safe(row.entity.label)}"'
         if row.outcome is Outcome.MISS:
-            gold = ";".join(f"{part.start},{part.end}" for part in row.entity.pieces)
+            gold = ";".join(f"{part.start},{part.end}" for part in row.entity.spans)
             data += f' data-gold="{gold}"'
         if not row.candidates:
             return f'<li class="{names}" {data}><p>{_line(row)}</p></li>'
@@ -193,7 +193,7 @@ def _runs(words: Sequence[str], gaps: Sequence[str]) -> Iterator[list[int]]:
 def _line(row: TraceRow) -> str:
     """The entity and its trajectories as one line."""
     mark = f'<b class="mark">{_MARKS[row.outcome]}</b> ' if row.outcome else ""
-    own = f'<span class="triple">{safe(triple(row.entity.pieces, row.entity.label))}</span>'
+    own = f'<span class="triple">{safe(triple(row.entity.spans, row.entity.label))}</span>'
     trajectories = [_unbroken(trajectory(candidate.steps)) for candidate in row.candidates]
     if row.outcome is not Outcome.MISS and len(trajectories) < 2:
         note = f'<span class="note">{safe(row.note)}</span>' if row.note else ""

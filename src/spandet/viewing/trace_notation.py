@@ -33,7 +33,7 @@ def bracketed(
 
     A discontinuous entity has brackets around each fragment; a shared fragment has one pair.
     """
-    fragments = dict.fromkeys((span, entity.label) for entity in entities for span in entity.pieces)
+    fragments = dict.fromkeys((span, entity.label) for entity in entities for span in entity.spans)
     own = sorted(fragments, key=lambda each: (each[0].start, -each[0].end))
     end = sentence.starts[0] if sentence.words else 0
     for i, (word, start) in enumerate(zip(sentence.words, sentence.starts, strict=True)):

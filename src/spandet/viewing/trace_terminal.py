@@ -90,7 +90,7 @@ class _Painter:
         if traced.right is not None:
             self.mark(line, CORRECT if traced.right else WRONG)
         entity = traced.entity
-        line.append(triple(entity.pieces, entity.label), self.style(entity.label))
+        line.append(triple(entity.spans, entity.label), self.style(entity.label))
         if not traced.more:
             line = self.with_trajectory(line, traced.candidate)
         return line.append(f"  {printable(traced.remark)}" if traced.remark else "")
@@ -98,7 +98,7 @@ class _Painter:
     def missed(self, traced: MissedEntity) -> Text:
         line = self.mark(self.text("  "), MISSED)
         entity = traced.entity
-        line.append(triple(entity.pieces, entity.label), self.style(entity.label))
+        line.append(triple(entity.spans, entity.label), self.style(entity.label))
         return line.append(f" missed: {printable(traced.why)}")
 
     def misfit(self, entity: Entity[CharSpan], words: str) -> Text:

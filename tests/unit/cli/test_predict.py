@@ -43,6 +43,6 @@ def test_a_second_run_with_the_same_output(source: Path, options: list[str]) -> 
 def test_an_output_that_is_an_input(source: Path, options: list[str]) -> None:
     gold = source.read_bytes()
     said = refused(source, "-o", source, *options)
-    assert said == f"the output {source} is the input {source}: name another output"
+    assert said == f"the output {source} is the input {source}: choose another output"
     assert source.read_bytes() == gold
     assert list(source.parent.iterdir()) == [source]

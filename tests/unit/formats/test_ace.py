@@ -94,7 +94,7 @@ def test_without_a_docid_the_file_names_the_document(tmp_path: Path) -> None:
             'START="12" END="34"',
             (
                 'entity_mention E1-1: characters 12:35 of the text are "he mayor of Lund & Co.'
-                '\\n", but the annotation says "The mayor of Lund & Co."'
+                '\\n", but the annotation has "The mayor of Lund & Co."'
             ),
         ),
         (

@@ -68,11 +68,11 @@ def test_a_folder_is_all_its_documents_by_name(tmp_path: Path) -> None:
     [
         (
             "T1\tX 0 4\tIL-3",
-            ':1: the text at 0 4 is "IL-2", but the line says "IL-3"',
+            ':1: the text at 0 4 is "IL-2", but the line has "IL-3"',
         ),
         (
             "T1\tX 0 4;9 13\tIL-2 and IL-4",
-            ':1: the text at 0 4;9 13 is "IL-2 IL-4", but the line says "IL-2 and IL-4"',
+            ':1: the text at 0 4;9 13 is "IL-2 IL-4", but the line has "IL-2 and IL-4"',
         ),
         ("\nT1\tX 4 3\t", ":2: start 4 is not before end 3; is the end inclusive?"),
         ("T1\tX 9 99\tIL-4", ":1: 9:99 is outside the 25 characters of the text"),
@@ -80,7 +80,7 @@ def test_a_folder_is_all_its_documents_by_name(tmp_path: Path) -> None:
         ("T1\tX 0 \u0664\tIL-2", ":1: found "),
         ("T1\tX 0 4;\tIL-2", ":1: found "),
         (f"T1\tX 0 {'9' * 5000}\tIL-2", ":1: found "),
-        ("T1\tX 0 4\tIL-2\nT1\tX 0 4\tIL-2", ":2: T1 occurs twice, expected a name of its own"),
+        ("T1\tX 0 4\tIL-2\nT1\tX 0 4\tIL-2", ":2: T1 occurs twice, expected a different name"),
         ("T1\tX 0 4;2 4\tIL-2 -2", ":1: fragments of T1 overlap, expected fragments apart"),
         ("X1\tX 0 4\tIL-2", ':1: found "X1\\tX 0 4\\tIL-2", expected a line that begins with T'),
     ],
@@ -109,7 +109,7 @@ def test_a_missing_text_is_one_bad_record(tmp_path: Path) -> None:
     corpus = read(tmp_path, skip_bad=True)
     assert [document.id for document in corpus] == ["b"]
     assert [str(error) for error in corpus.skipped] == [
-        f"{tmp_path}/a.ann: there is no text beside it, expected the file {tmp_path}/a.txt"
+        f"{tmp_path}/a.ann: its text is missing, expected {tmp_path}/a.txt"
     ]
 
 

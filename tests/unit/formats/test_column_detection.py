@@ -23,5 +23,9 @@ from spandet.formats import FORMATS
     ],
 )
 def test_exactly_one_format_knows_a_beginning(head: str, name: str | None) -> None:
-    known = [key for key, row in FORMATS.items() if row.knows is not None and row.knows(head)]
+    known = [
+        key
+        for key, row in FORMATS.items()
+        if row.matches_head is not None and row.matches_head(head)
+    ]
     assert known == ([] if name is None else [name])

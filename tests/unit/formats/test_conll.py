@@ -77,10 +77,13 @@ def test_only_tabs_and_spaces_separate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a O\nb\n", ":2: found 1 column, expected 2 as where the sentence begins"),
-        ("a O\n\u00a0\n", ":2: found 1 column, expected 2 as where the sentence begins"),
+        ("a O\nb\n", ":2: found 1 column, expected 2 as in the first line of the sentence"),
+        ("a O\n\u00a0\n", ":2: found 1 column, expected 2 as in the first line of the sentence"),
         ("a\n", ":1: found 1 column, expected a word and a tag"),
-        ("a O\n\nb NN O\nc O\n", ":4: found 2 columns, expected 3 as where the sentence begins"),
+        (
+            "a O\n\nb NN O\nc O\n",
+            ":4: found 2 columns, expected 3 as in the first line of the sentence",
+        ),
         ("\n\na O\nb LOC\n", ':4: the tag is "LOC", expected O, or one of B I E S M L U'),
         ("a O\nb E-X\n", ":2: the tag is E-X, but no X entity is open here"),
         ("a\tO\n\tO\n", ":2: the word is empty, expected one before the first tab"),

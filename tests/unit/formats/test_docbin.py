@@ -146,7 +146,7 @@ def test_damage_is_a_format_error(tmp_path: Path) -> None:
             Document("IL-2 gene", (Entity(CharSpan(0, 7), "X"),), "a"),
             (
                 "document 'a': entity 'IL-2 ge' (X, characters 0:7) does not begin and end at word "
-                "borders"
+                "boundaries"
             ),
         ),
         (

@@ -178,7 +178,7 @@ def test_a_bad_article_does_not_hide_the_others(tmp_path: Path) -> None:
         (sentence("a\n<sentence>b</sentence>"), "corpus.xml:6: a <sentence> inside a <sentence>"),
         ("<cons/>", "corpus.xml:5: a <cons> outside a <sentence>"),
         (sentence("<cons>x"), "corpus.xml:5: not XML (mismatched tag)"),
-        (sentence("&beta;"), "corpus.xml:5: the entity &beta; is not defined"),
+        (sentence("&beta;"), "corpus.xml:5: the XML entity &beta; is not defined"),
     ],
 )
 def test_damage_names_its_line(tmp_path: Path, body: str, message: str) -> None:

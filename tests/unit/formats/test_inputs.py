@@ -72,7 +72,7 @@ def test_an_input_without_permission_says_so(
         read(path)
 
 
-def test_a_folder_that_cannot_be_looked_into_is_not_passed_over(
+def test_a_folder_that_cannot_be_read_is_not_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "closed").mkdir()
@@ -97,7 +97,7 @@ def test_a_folder_without_files_that_can_be_read_says_so(tmp_path: Path) -> None
         read(tmp_path)
 
 
-def test_pipes_and_sockets_in_a_folder_are_passed_over_with_a_remark(
+def test_pipes_and_sockets_in_a_folder_are_skipped_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a.jsonl").write_text(LINE)
@@ -110,10 +110,10 @@ def test_pipes_and_sockets_in_a_folder_are_passed_over_with_a_remark(
         made.bind("socket.jsonl")
         corpus = read(tmp_path, "jsonl")
         assert len(list(corpus)) == len(list(corpus)) == 1
-    passed = "is a pipe, a socket or a device: passed over"
+    passed = "is a pipe, a socket or a device: skipped"
     assert sorted(caplog.messages) == [
         f"{tmp_path}/null.jsonl {passed}",
-        f"{tmp_path}/other.jsonl is a link to a folder: passed over",
+        f"{tmp_path}/other.jsonl is a link to a folder: skipped",
         f"{tmp_path}/pipe.jsonl {passed}",
         f"{tmp_path}/socket.jsonl {passed}",
     ]
@@ -121,13 +121,13 @@ def test_pipes_and_sockets_in_a_folder_are_passed_over_with_a_remark(
 
 def test_a_pipe_is_not_read_to_tell_its_format(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(UsageError, match=r"pipe\.jsonl can be read only once: say its format"):
+    with pytest.raises(UsageError, match=r"pipe\.jsonl can be read only once: give its format"):
         read(tmp_path / "pipe.jsonl")
     os.mkfifo(tmp_path / "pipe.txt")
     assert read(tmp_path / "pipe.txt").source.path == str(tmp_path / "pipe.txt")
 
 
-def test_damage_in_a_folder_of_texts_can_be_passed_over(tmp_path: Path) -> None:
+def test_damage_in_a_folder_of_texts_can_be_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(os.urandom(4096))[:-100])
     (tmp_path / "b.txt").write_text("fine")
     assert [document.text for document in read(tmp_path, skip_bad=True)] == ["fine"]

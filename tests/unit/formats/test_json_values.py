@@ -49,7 +49,7 @@ def test_a_number_that_json_does_not_have_is_one_bad_record(
     record = '{"text": "a", "tokens": null, "x": ' + value + "}\n"
     path = tmp_path / "in"
     path.write_text(f"[{record}]" if is_list else record)
-    with pytest.raises(FormatError, match=rf"in:1: not JSON \({value} is no number there\)"):
+    with pytest.raises(FormatError, match=rf"in:1: not JSON \({value} is not a JSON number\)"):
         list(read(path, name))
 
 

@@ -87,7 +87,7 @@ GOOD = {"text": "IL-2 gene", "entities": []}
         (
             GOOD
             | {"entities": [{"start": 0, "end": 9, "label": "X", "fragments": [[0, 2], [4, 6]]}]},
-            "entity 0: the fragments reach over 0:6, start and end over 0:9",
+            "entity 0: the fragments cover 0:6, but start and end are 0:9",
         ),
         (
             GOOD | {"sentences": [{"words": [[0, 4]], "tags": ["NN", "NN"]}]},
@@ -95,7 +95,7 @@ GOOD = {"text": "IL-2 gene", "entities": []}
         ),
         (
             GOOD | {"sentences": [{"words": [[0, 4, 5]]}]},
-            r"sentence 0: words holds \[0, 4, 5\], expected \[start, end\]",
+            r"sentence 0: words contains \[0, 4, 5\], expected \[start, end\]",
         ),
         (
             GOOD | {"sentences": [{"words": [[5, 9], [0, 4]]}]},
@@ -244,12 +244,12 @@ def test_names_and_beginnings_tell_the_format(tmp_path: Path) -> None:
     assert next(iter(read(tokens))).own_sentences is not None
     odd = written(tmp_path / "c.jsonl", {"words": []})
     with pytest.raises(
-        UsageError, match=r"cannot tell the format of .*c\.jsonl: say it with --from"
+        UsageError, match=r"cannot detect the format of .*c\.jsonl: give it with --from"
     ):
         read(odd)
     with pytest.raises(UsageError, match="no format is called 'yaml'"):
         read(odd, "yaml")
-    with pytest.raises(UsageError, match="cannot tell a format from the name"):
+    with pytest.raises(UsageError, match="cannot detect a format from the name"):
         write([], tmp_path / "out.docx")
 
 

@@ -55,7 +55,7 @@ def test_predictions_count_where_nobody_annotated(tmp_path: Path, annotations: l
     assert [entity.score for entity in document.entities] == [0.75, 0.5]
 
 
-def test_other_results_are_passed_over_and_data_is_kept(tmp_path: Path) -> None:
+def test_other_results_are_skipped_and_data_is_kept(tmp_path: Path) -> None:
     other = {"type": "choices", "value": {"choices": ["good"]}}
     data = {"text": TEXT, "id": "doc-1", "source": "letter"}
     (document,) = documents(tmp_path, task(data=data, annotations=[{"result": [other]}]))
@@ -126,7 +126,7 @@ def test_written_as_label_studio_reads_it(tmp_path: Path) -> None:
         ),
         (
             {"data": {"text": "🎈" + TEXT}, "annotations": [{"result": [result(0, 3, "PER")]}]},
-            'characters 0:3 are "\\ud83c\\udf88Zo", but its text says "Zoe"; offsets must count Un',
+            'characters 0:3 are "\\ud83c\\udf88Zo", but its text is "Zoe"; offsets must count Un',
         ),
     ],
 )

@@ -31,16 +31,16 @@ def test_a_tree_has_attributes_texts_and_the_encoding_it_declares(tmp_path: Path
 
 
 def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r'file\.xml:2: it defines the entity "a"'):
+    with pytest.raises(FormatError, match=r'file\.xml:2: it defines the XML entity "a"'):
         tree(tmp_path, BOMB)
 
 
 def test_other_files_are_not_fetched(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    with pytest.raises(FormatError, match=r'it defines the entity "x"'):
+    with pytest.raises(FormatError, match=r'it defines the XML entity "x"'):
         tree(tmp_path, '<!DOCTYPE r [<!ENTITY x SYSTEM "secret">]><r>&x;</r>')
     (tmp_path / "r.dtd").write_text('<!ENTITY x "secret">')
-    with pytest.raises(FormatError, match=r"the entity &x; is not defined"):
+    with pytest.raises(FormatError, match=r"the XML entity &x; is not defined"):
         tree(tmp_path, '<!DOCTYPE r SYSTEM "r.dtd"><r>&x;</r>')
 
 
@@ -72,5 +72,5 @@ def test_a_mention_reads_as_said_but_for_spaces_and_escapes() -> None:
     with pytest.raises(FormatError) as caught:
         check_mention(text, CharSpan(0, 7), "A +")
     assert str(caught.value) == (
-        'characters 0:7 of the text are "A &amp;", but the annotation says "A +"'
+        'characters 0:7 of the text are "A &amp;", but the annotation has "A +"'
     )

@@ -39,7 +39,11 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("folder", "alias/", "is the input folder"),
         ("folder", "folder/deep/a.jsonl", "is inside the input folder folder"),
         ("alias", "folder/new.jsonl", "is inside the input folder alias"),
-        ("folder/deep/a.jsonl", "folder", "is a folder that holds the input folder/deep/a.jsonl"),
+        (
+            "folder/deep/a.jsonl",
+            "folder",
+            "is a folder that contains the input folder/deep/a.jsonl",
+        ),
         ("out.jsonl.spool", "out.jsonl", "one run uses for its output and spool"),
         (".out.jsonl.lock", "out.jsonl", "one run uses for its output and spool"),
         ("gold.jsonl", "gold.jsonl.spool", "one run uses for its output and spool"),

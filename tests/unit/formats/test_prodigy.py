@@ -92,7 +92,7 @@ def test_written_with_token_numbers_where_words_fit(tmp_path: Path) -> None:
         ({"spans": [SPAN | {"score": "high"}]}, 'span 0: score is "high", expected a number'),
         (
             {"tokens": [TOKENS[0] | {"text": "Zoo"}]},
-            'token 0: characters 0:3 are "Zoe", but its text says "Zoo"',
+            'token 0: characters 0:3 are "Zoe", but its text is "Zoo"',
         ),
         (
             {"tokens": [TOKENS[1], TOKENS[0]]},

@@ -22,7 +22,7 @@ WORDS = {"tokens": ["Zoe", "ran"]}
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("conll", GERMEVAL, ':2: column 2 has the tag "B-ORG", .*: no format reads it yet'),
+        ("conll", GERMEVAL, ':2: column 2 has the tag "B-ORG", .*: no format reads it'),
         ("conll", "1\tUni\tB-ORG\tO\n2\tx\tO\tO\n", ":1: column 3 .* format germeval reads it"),
         ("conll", "Zoe\tB-PER\tO\tO\tO\nran\tO\tO\tO\tO\n", ':1: column 2 has the tag "B-PER"'),
         ("conll-bioes", "a NN S-PER O\nb NN O O\n", ':1: column 3 has the tag "S-PER"'),
@@ -68,7 +68,7 @@ def test_columns_of_other_things_stay_unread(tmp_path: Path, text: str) -> None:
     [
         ("jsonl", TEXT | {"spans": [SPAN]}, "spans has spans with labels, .* prodigy reads it"),
         ("jsonl", TEXT | {"label": TRIPLE}, "label has .*: the format doccano reads it"),
-        ("jsonl", TEXT | {"ents": [SPAN]}, "ents has .*: no format reads it yet"),
+        ("jsonl", TEXT | {"ents": [SPAN]}, "ents has .*: no format reads it"),
         ("jsonl", TEXT | {"label": {"PER": {"Zoe": [[0, 2]]}}}, "label has spans"),
         ("jsonl", TEXT | {"annotations": [{"result": [{"value": SPAN}]}]}, "annotations has spans"),
         ("jsonl", TEXT | {"found": [["PER", 0, 3]]}, "found has spans with labels"),

@@ -1,7 +1,7 @@
-"""Plain text in UTF-8: a document per file with its line ends as they are, or one per line.
+"""Plain text in UTF-8, without entities: a document per file, or one per line.
 
-There are no entities and no ends. A file's document is called like the file, without its suffix;
-a line's document like the file and the line's number ("notes:3"), and empty lines are passed over.
+The id of a file's document is the name of the file without its suffix; that of a line's document
+also has the number of the line ("notes:3"). Line ends are kept; empty lines are no documents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spandet.text import Document
 
 
 def read(source: Source) -> Iterator[Parsed]:
-    """The one document of a text file."""
+    """Read the document of a text file."""
     try:
         yield Document(source.text(), id=None if source.path == STDIN else source.stem)
     except FormatError as error:
@@ -22,7 +22,7 @@ def read(source: Source) -> Iterator[Parsed]:
 
 
 def read_lines(source: Source) -> Iterator[Parsed]:
-    """One document per line, as a stream."""
+    """Read one document per line, as a stream."""
     stem = "" if source.path == STDIN else f"{source.stem}:"
     for number, line in source.lines():
         if isinstance(line, FormatError):

@@ -7,7 +7,7 @@ import json
 from spandet import to_records
 from spandet.formats.jsonl import document_of, record_of
 from spandet.text import CharSpan, Document, Entity
-from spandet.text.plain import plain_document
+from spandet.text.dicts import document_to_dict
 
 TEXT = "alpha and beta chain"
 GAPPED = Entity.from_fragments([CharSpan(0, 5), CharSpan(15, 20)], "protein", 0.5)
@@ -15,7 +15,7 @@ DOCUMENT = Document(TEXT, (Entity(CharSpan(10, 20), "protein"), GAPPED), "d1")
 
 
 def test_a_document_as_plain_values() -> None:
-    assert plain_document(DOCUMENT) == {
+    assert document_to_dict(DOCUMENT) == {
         "id": "d1",
         "text": TEXT,
         "entities": [
@@ -30,8 +30,8 @@ def test_a_document_as_plain_values() -> None:
             },
         ],
     }
-    assert DOCUMENT.to_dict() == plain_document(DOCUMENT)
-    assert plain_document(Document("")) == {"text": "", "entities": []}
+    assert DOCUMENT.to_dict() == document_to_dict(DOCUMENT)
+    assert document_to_dict(Document("")) == {"text": "", "entities": []}
 
 
 def test_the_native_reader_reads_it_back() -> None:
