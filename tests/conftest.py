@@ -1,7 +1,4 @@
-"""What all tests share.
-
-Tests run side by side and are small: one thread each.
-"""
+"""Fixtures and settings of all tests. Tests run in parallel processes with one thread each."""
 
 from __future__ import annotations
 
@@ -19,34 +16,34 @@ torch.set_num_threads(1)  # pytest's plugins have loaded torch by now
 
 pytest_plugins = ["support.page_fixtures"]
 
-# Other work on the machine is no failure.
-settings.register_profile("patient", parent=settings(), deadline=None)
-settings.load_profile("patient")
+# Without a deadline, so that tests do not fail on a busy machine.
+settings.register_profile("no deadline", parent=settings(), deadline=None)
+settings.load_profile("no deadline")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden" / "files"
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C be heard, by child processes too: in the background it may be switched off."""
+    """Enable SIGINT, also for child processes: a shell ignores it for background processes."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Golden and end-to-end tests are slow; others say it themselves (`@pytest.mark.slow`)."""
+    """Mark golden and end-to-end tests as slow; others are marked in their files."""
     for item in items:
         if {"golden", "endtoend"} & set(item.path.relative_to(_TESTS).parts):
             item.add_marker(pytest.mark.slow)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--regenerate", action="store_true", help="Write the golden files anew.")
+    parser.addoption("--regenerate", action="store_true", help="Regenerate the golden files.")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with a golden file: what the code said when somebody last looked."""
+    """A function that compares a text with a golden file."""
 
     def check(name: str, text: str) -> None:
         path = _GOLDEN / name

@@ -1,4 +1,4 @@
-"""Named entities, detected like objects: nested, overlapping and long ones come naturally."""
+"""Named entities, detected like objects: nested, overlapping and discontinuous ones included."""
 
 from __future__ import annotations
 

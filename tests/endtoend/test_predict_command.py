@@ -72,7 +72,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     _, said = running.communicate()
     assert (running.returncode, said) == (
         130,
-        "interrupted: the same command with --resume goes on\n",
+        "interrupted: the same command with --resume continues\n",
     )
 
 

@@ -1,4 +1,4 @@
-"""The README's commands do what it says, in the order in which it says so."""
+"""The commands and code of the README run, in their order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_first_picture_is_what_the_bundled_model_finds(tmp_path: Path) -> No
 
 def test_the_first_five_minutes(tmp_path: Path) -> None:
     (tmp_path / "recipes").symlink_to(PROJECT / "recipes")
-    wanted = commands("Five minutes")
+    wanted = commands("A tour in five minutes")
     assert len(wanted) > 8
     for command in wanted:
         words = shlex.split(command)
@@ -50,17 +50,17 @@ def test_the_first_five_minutes(tmp_path: Path) -> None:
     section = README.split("In Python:\n")[1]
     (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)
     run([sys.executable, "-c", code], tmp_path)
-    at_work(tmp_path)
+    check_prediction(tmp_path)
 
 
-def at_work(folder: Path) -> None:
-    """The section on daily use, with the model of the first five minutes."""
+def check_prediction(folder: Path) -> None:
+    """Run the section on prediction with the model of the tour."""
     (folder / "notes.txt").write_text("Halburn Rangers beat Tibburn.\nNothing else.\n")
-    wanted = commands("At work")
+    wanted = commands("Prediction")
     assert len(wanted) > 3
     for command in wanted:
         run(["sh", "-c", command.replace("spandet ", f"{sys.executable} -m spandet ")], folder)
-    section = README.split("## At work\n")[1].split("\n## ")[0]
+    section = README.split("## Prediction\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     assert len(blocks) == 3
     for code in blocks:

@@ -287,7 +287,7 @@ def test_user_mistakes_are_one_line_on_stderr(model: Path, tmp_path: Path) -> No
         port = taken.getsockname()[1]
         for options, words in [
             (["--port", port], f"cannot listen on 127.0.0.1 port {port}"),
-            (["--port", 0, "--token-file", empty], "must hold one token"),
+            (["--port", 0, "--token-file", empty], "must contain one token"),
             (["--port", 0, "--token-file", tmp_path / "none"], "cannot be read"),
         ]:
             done = serve(model, *options)

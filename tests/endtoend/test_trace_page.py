@@ -11,7 +11,7 @@ from spandet.viewing import trace_to_html
 from spandet.viewing.traces import TracedDocument
 from support import browsing
 from support.browsing import find_browser
-from support.trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
+from support.trace_samples import IN_FRAGMENTS, JUDGED, PLAIN, WORDS, found, sentence
 
 # Runs after the page's own script.
 PROBE = """
@@ -100,7 +100,7 @@ def test_an_entity_in_pieces_has_a_bar_under_each(browser: str, tmp_path: Path) 
       report({ words: places().map((w) => [w.left, w.right]), goals, bars, tips,
         lit: document.querySelectorAll(".bar.on").length });
     """
-    got = probe(browser, tmp_path, script, IN_PIECES)
+    got = probe(browser, tmp_path, script, IN_FRAGMENTS)
     words = got["words"]
     # The entity that was found has two bars; of the one that was missed, one candidate is shown.
     bars = [(words[0][0], words[0][1]), (words[2][0], words[3][1]), (words[7][0], words[7][1])]

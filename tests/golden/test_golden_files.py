@@ -1,4 +1,4 @@
-"""One sample per written format, and the scores of fixed predictions."""
+"""Golden files: one sample per written format, and the scores of fixed predictions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT_FORMATS = [
 
 
 def layered(document: Document, most: int) -> Document:
-    """The document with at most so many entities over each character, and no span twice."""
+    """The document with at most `most` overlapping entities, and no span twice."""
     kept: list[Entity[CharSpan]] = []
     for entity in sorted(document.entities, key=lambda e: (e.span.start, -e.span.end, e.label)):
         around = [other for other in kept if other.span.overlaps(entity.span)]
@@ -41,7 +41,7 @@ def sample(name: str) -> list[Document]:
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
-def test_written_formats_look_as_they_did(name: str, golden: Golden, tmp_path: Path) -> None:
+def test_written_formats_are_unchanged(name: str, golden: Golden, tmp_path: Path) -> None:
     path = tmp_path / "out"
     write(sample(name), path, name)
     files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -51,7 +51,7 @@ def test_written_formats_look_as_they_did(name: str, golden: Golden, tmp_path: P
 
 
 def flawed(documents: list[Document], every: int) -> Iterator[Document]:
-    """Each kind of error at a fixed beat: lost, renamed, moved, invented."""
+    """Add errors of each kind at fixed intervals: missed, wrong label, wrong end, spurious."""
     number = 0
     for document in documents:
         entities = []

@@ -1,4 +1,4 @@
-"""Ten steps of every detector: the losses that it had when somebody last looked."""
+"""Golden files: the losses of every detector in its first ten steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def curve(detector: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_losses_are_what_they_were(detector: str, request: pytest.FixtureRequest) -> None:
+def test_losses_are_unchanged(detector: str, request: pytest.FixtureRequest) -> None:
     path = FILES / f"losses-{detector}.json"
     points = curve(detector)
     if request.config.getoption("--regenerate"):

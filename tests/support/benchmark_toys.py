@@ -1,4 +1,4 @@
-"""A small trained model in a folder: for tests of what measures models."""
+"""A small trained model in a folder, for tests of benchmarks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def documents(sentences: int, *, seed: int) -> list[Document]:
 
 @cache
 def toy_folder(parent: Path) -> Path:
-    """A folder with a trained model, data to measure with and a recipe; made once.
+    """Make a folder with a trained model, dev data and a recipe, once.
 
-    The model is good enough to be right now and then.
+    Some predictions of the model are correct.
     """
     place = parent / "benchmark-toys"
     place.mkdir()

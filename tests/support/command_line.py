@@ -1,4 +1,4 @@
-"""`spandet …` inside the test's own process: as a user runs it, without loading torch again."""
+"""Runs `spandet …` in the process of the test, so that torch is not loaded again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spandet.cli import main
 
 @dataclass(frozen=True)
 class Ran:
-    """A command that has ended, with the names that `subprocess` uses."""
+    """The result of a command, with the attribute names of `subprocess`."""
 
     returncode: int
     stdout: str
@@ -22,7 +22,7 @@ class Ran:
 
 
 def spandet(*arguments: object, stdin: str | None = None) -> Ran:
-    """Run a command; what it writes and its exit code are those of the program."""
+    """Run a command; returns its output and exit code."""
     raw = io.BufferedReader(cast("io.RawIOBase", io.BytesIO((stdin or "").encode())))
     given = io.TextIOWrapper(raw, encoding="utf-8", newline="")
     out, err = _stream(), _stream()
@@ -34,7 +34,7 @@ def spandet(*arguments: object, stdin: str | None = None) -> Ran:
 
 
 def succeeds(*arguments: object, stdin: str | None = None) -> str:
-    """What a command prints that must not fail."""
+    """Run a command that must succeed; returns its standard output."""
     done = spandet(*arguments, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout

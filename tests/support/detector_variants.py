@@ -1,4 +1,4 @@
-"""Every detector in every preset, and with every value that chooses another code path."""
+"""Every detector in every preset, and with every value that selects another code path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NUMBERS: dict[str, list[dict[str, Any]]] = {
     "span-jury": [{"rounds": 0}, {"eval_rounds": 1}, {"smoothing": 0.2}],
     "biaffine": [{"max_width": 0}, {"max_width": 3}, {"smoothing": 0.2}],
 }
-"""Numbers that choose a code path; words and truth values are found by themselves."""
+"""Numbers that select a code path; values of literals and booleans are enumerated."""
 _OF_LOSSES = {
     "pairing",
     "reduction",
@@ -56,16 +56,16 @@ _OF_LOSSES = {
     "label_view",
     "none_weight",
 }
-"""What is changed in presets too: who is compared with whom, and how it is added up."""
+"""Settings of matching and losses, which are varied in presets too."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A detector and what is set."""
+    """A detector with its settings."""
 
     name: str
     base: str
-    """Defaults or a preset."""
+    """"defaults" or the name of a preset."""
     change: dict[str, Any]
     settings: Any
 
@@ -74,7 +74,7 @@ class Variant:
         return ",".join([f"{self.name}-{self.base}", *changes])
 
     def build(self, *, dim: int = DIM) -> Detector:
-        """With weights that are large enough to be sure, and to point somewhere."""
+        """Build the detector with large random weights, so that some scores are high."""
         torch.manual_seed(0)
         build = DETECTORS[self.name].build
         made: Detector = build(self.settings, dim=dim, sentence_dim=dim, labels=LABELS)
@@ -85,7 +85,7 @@ class Variant:
 
 
 def variants() -> list[Variant]:
-    """Defaults and presets; then each value of each choice, one at a time."""
+    """Defaults and presets, and each with each value of each choice, one at a time."""
     return [one for name in DETECTORS for one in _variants_of(name)]
 
 
@@ -119,17 +119,17 @@ def _values(annotation: Any) -> tuple[Any, ...]:
 
 
 def words(*lengths: int, dim: int = DIM, width: int = 0) -> WordFeatures:
-    """Sentences with a vector of their own each, and zeros behind their ends."""
+    """Sentences with different vectors, padded with zeros."""
     made = word_features(*lengths, dim=dim, width=max(width, 1))
     rows = [torch.randn(dim, generator=generator("sentence", length)) for length in lengths]
     return WordFeatures(made.features, made.mask, torch.stack(rows))
 
 
 def gold(*sentences: list[Item]) -> GoldSpans:
-    """Their entities."""
+    """The gold spans of the sentences."""
     return gold_spans(*sentences)
 
 
 def rngs(*lengths: int) -> list[torch.Generator]:
-    """The generator of each sentence."""
+    """One random generator per sentence."""
     return [generator("chance", length) for length in lengths]

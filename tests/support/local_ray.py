@@ -1,4 +1,4 @@
-"""A Ray cluster of this process, started once, because it takes long; and a limit on waiting."""
+"""A local Ray cluster, started once per process because it is slow; and a time limit for tests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ CPUS = 2
 
 @lru_cache
 def local_ray() -> None:
-    """Start a cluster that nobody else can reach and that tells nobody of itself."""
+    """Start a local cluster without dashboard and usage statistics."""
     ray = pytest.importorskip("ray", reason="needs the extra ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # or it leaves one in the user's home
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (or workers starve when it is busy)
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # else Ray writes one to the home folder
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (else workers starve on a busy machine)
     os.environ.pop("RAY_ADDRESS", None)
     ray.init(num_cpus=CPUS, include_dashboard=False, log_to_driver=False, logging_level="WARNING")
 
 
 @contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """A test that hangs is a test that fails."""
+    """Fail a test that takes longer."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"still not done after {seconds} seconds")

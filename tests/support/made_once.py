@@ -1,6 +1,6 @@
-"""Slow things that many tests read: made by the first test that needs them, then kept on disk.
+"""Cached folders for tests, such as trained models: created on first use and kept on disk.
 
-All test processes share them, later runs too, as long as nothing changes that they are made from.
+All test processes and later runs share them until the code that they are made from changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MADE_FROM = ("src/spandet/**/*.py", "recipes/demo/*.toml", "tests/support/*.py"
 
 
 def made_once(name: str, make: Callable[[Path], object]) -> Path:
-    """The folder with this name, which `make` fills once. Read it only: others read it too."""
+    """The folder with this name, filled once by `make`. Read-only: all tests share it."""
     place = _place()
     with _locked(place.with_suffix(".lock"), name):
         if not (place / name).exists():
@@ -33,7 +33,7 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
 
 @cache
 def _place() -> Path:
-    """A folder for today's code; those of other days go."""
+    """The cache folder for the current code."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in _MADE_FROM for path in PROJECT.glob(pattern)):
         digest.update(path.relative_to(PROJECT).as_posix().encode() + b"\0" + path.read_bytes())
@@ -44,7 +44,7 @@ def _place() -> Path:
 
 @contextmanager
 def _locked(lock: Path, name: str) -> Iterator[None]:
-    """One process makes a thing, the others wait for it; different things are made at once."""
+    """Lock one name: other processes wait for it, but can make other folders meanwhile."""
     with lock.with_stem(f"{lock.stem}-{name}").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A recognizer that needs no model, and jobs for it."""
+"""A recognizer without a model, and jobs for it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from spandet.text import CharSpan, Document, Entity
 
 
 class Fake:
-    """Finds the first character, and is surer the more documents it sees at once.
+    """Predicts the first character, with a score that depends on the number of documents at once.
 
-    A text with BAD in it is a bad document, one with UNTAGGED lacks what the model needs.
+    A text with BAD in it raises FormatError, one with UNTAGGED raises UsageError.
     """
 
     def __init__(self, *, dies_after: int | None = None) -> None:
@@ -51,7 +51,7 @@ def job(inputs: Iterable[str], out: Path, *, skip_bad: bool = False, **options: 
 
 
 def six_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Two files with three documents each, every one of them too large for company."""
+    """Write two files with three documents each; every document is a window of its own."""
     monkeypatch.setattr(batching, "_WINDOW_CHARACTERS", 20)
     for name, first in [("a", 0), ("b", 3)]:
         texts = [f"{n} " + "é\ud800" * 20 for n in range(first, first + 3)]

@@ -1,8 +1,8 @@
-"""A second device for machines that have none: real numbers on the CPU that claim to be elsewhere.
+"""A simulated second device: tensors on the CPU that report another device.
 
-Every operation of torch is seen on its way to the CPU. What is given on the pretended device is
-computed, and the result is there too; where tensors of both devices meet, it fails, as a GPU would.
-Only a copy from one to the other, and a CPU tensor without dimensions beside others, are allowed.
+Every torch operation is intercepted. Operations on tensors of the simulated device are computed on
+the CPU, and their results are on the simulated device; operations on tensors of both devices fail,
+as with a GPU. Only copies between devices, and CPU tensors without dimensions, are allowed.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 PRETENDED = torch.device("meta")
-"""The only device without a CPU's kernels that every build of torch knows."""
+"""The only device besides the CPU that every build of torch has."""
 _COPIES = ("aten::_to_copy", "aten::copy_")
 
 
 class DevicesMeetError(RuntimeError):
-    """An operation was given tensors of two devices."""
+    """An operation on tensors of two devices."""
 
 
 class Elsewhere(Tensor):
-    """A tensor that claims to be on the pretended device."""
+    """A tensor that reports the simulated device."""
 
     held: Tensor
 
     @staticmethod
     def __new__(cls, held: Tensor) -> Elsewhere:
-        """Looks like what it holds."""
+        """Wrap a CPU tensor, with its shape and type."""
         made: Elsewhere = Tensor._make_wrapper_subclass(
             cls,
             held.shape,
@@ -47,20 +47,20 @@ class Elsewhere(Tensor):
         return made
 
     def tolist(self) -> Any:
-        """As a copy to the CPU would do."""
+        """The values, like those of a copy on the CPU."""
         return self.held.tolist()
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Compute where the numbers are."""
+        """Compute on the CPU."""
         del types
         return _computed(func, args, dict(kwargs or {}))
 
 
-class _Watching(TorchDispatchMode):
-    """Makes new tensors where they are wanted: on the pretended device too."""
+class _DispatchMode(TorchDispatchMode):
+    """Creates new tensors on the requested device, including the simulated one."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -69,8 +69,8 @@ class _Watching(TorchDispatchMode):
         return _computed(func, args, dict(kwargs or {}))
 
 
-class _Copying(TorchFunctionMode):
-    """Copies what Python knows to the pretended device: torch would not say so in an operation."""
+class _FunctionMode(TorchFunctionMode):
+    """Creates tensors from Python values on the simulated device, which is no torch operation."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -91,8 +91,8 @@ class _Copying(TorchFunctionMode):
 
 @contextmanager
 def pretended_device() -> Iterator[torch.device]:
-    """Inside, there is a second device."""
-    with _Copying(), _Watching():  # type: ignore[no-untyped-call]
+    """Simulate a second device inside the block."""
+    with _FunctionMode(), _DispatchMode():  # type: ignore[no-untyped-call]
         yield PRETENDED
 
 

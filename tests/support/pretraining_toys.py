@@ -20,7 +20,7 @@ ENDS = ["##s", "##ing", "##ed"]
 
 
 def save_tiny_encoder(folder: Path, *, mask: bool = True) -> Path:
-    """A tiny BERT with a mask piece, which pretraining needs."""
+    """Save a tiny BERT with a mask piece, which pretraining needs."""
     save_tiny_bert(folder, [MASK, *STEMS, *ENDS, "."])
     if mask:
         tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(folder, mask_token=MASK)
@@ -33,7 +33,7 @@ def tiny_encoder(folder: Path) -> Transformer:
 
 
 def texts(count: int, *, seed: int = 0) -> list[Document]:
-    """Sentences in which a word decides about the next one, so that there is something to learn."""
+    """Documents in which each word determines the next one, so that they can be learnt."""
     rng = random.Random(seed)
     documents = []
     for number in range(count):
@@ -47,7 +47,7 @@ def texts(count: int, *, seed: int = 0) -> list[Document]:
 
 
 def tiny_settings(**values: Any) -> PretrainingSettings:
-    """Of a run that takes a second."""
+    """Settings of a run that takes a second."""
     quick = {
         "block": 16,
         "batch_blocks": 4,

@@ -1,4 +1,4 @@
-"""Sentences of random word vectors with entities: for tests of detectors and their layers."""
+"""Sentences of random word vectors with entities, for tests of detectors and layers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Item = tuple[int, int, int]
 
 
 def word_features(*lengths: int, dim: int, width: int = 0, litter: bool = False) -> WordFeatures:
-    """Sentences of these lengths; one of a given length is always the same.
+    """Sentences of these lengths; sentences of the same length have the same vectors.
 
-    With litter, something stands behind their ends: for detectors to whom it must not matter.
+    With `litter`, the padding is not zero; detectors must ignore it.
     """
     width = max(width, *lengths, 0)
     mask = torch.arange(width) < torch.tensor(lengths, dtype=torch.long)[:, None]

@@ -1,7 +1,7 @@
 """Small trained models, one per detector, for tests of everything that uses a model.
 
-They have learnt generated sentences on the embedded encoder: seconds each, once for all processes.
-What they find is no matter, but they do find entities, nested ones too, and not with one score.
+They are trained on generated sentences with the embedded encoder: seconds each, once for all
+processes. They find entities, including nested ones, with different scores.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SMALLER = ("encoder.characters.dim=32", "encoder.fusion.dim=64")
 
 
 def small_documents(sentences: int = SENTENCES, *, seed: int = 11) -> list[Document]:
-    """Generated documents with one label per span; `SENTENCES` of seed 11 is what was learnt."""
+    """Generated documents with one label per span; the defaults give the training data."""
     documents = []
     for document in generate(sentences, seed=seed):
         first = {entity.span: entity for entity in reversed(document.entities)}
@@ -45,7 +45,7 @@ def small_texts(count: int, *, seed: int = 11) -> list[str]:
 
 @cache
 def small_model(detector: str) -> Path:
-    """The folder of a model with this detector. Do not write into it: others read it too."""
+    """The folder of a model with this detector. Read-only: all tests share it."""
 
     def learn(folder: Path) -> None:
         recipe, documents = RECIPES / f"{detector}.toml", small_documents()
@@ -58,7 +58,7 @@ def small_model(detector: str) -> Path:
 
 @cache
 def small_export(detector: str) -> Path:
-    """The folder of the same model as ONNX graphs. Do not write into it either."""
+    """The folder of the same model as ONNX graphs. Read-only: all tests share it."""
 
     def make(folder: Path) -> None:
         from spandet.onnx_export import export  # noqa: PLC0415 (an extra)

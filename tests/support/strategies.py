@@ -42,10 +42,10 @@ def raw_documents(
     body = draw(text)
     entities = []
     for _ in range(draw(st.integers(0, 5)) if body else 0):
-        pieces = draw(
+        fragments = draw(
             st.lists(char_spans(len(body)), min_size=1, max_size=3 if discontinuous else 1)
         )
-        entities.append(Entity.from_fragments(pieces, draw(LABELS), draw(scores)))
+        entities.append(Entity.from_fragments(fragments, draw(LABELS), draw(scores)))
     return Document(body, tuple(entities), draw(ids), draw(metadata))
 
 

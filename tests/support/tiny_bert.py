@@ -1,4 +1,4 @@
-"""A tiny random BERT in a folder, with a WordPiece vocabulary of one's choice."""
+"""A tiny random BERT in a folder, with a given WordPiece vocabulary."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "se
 
 
 def save_tiny_bert(folder: Path, pieces: Iterable[str]) -> Path:
-    """The folder, which `encoder.transformer.name` can name.
+    """Save the model; returns the folder, for `encoder.transformer.name`.
 
-    Special pieces come first with an unused one among them, as in vocabularies of BERT.
+    Special pieces come first, with an unused one among them, as in vocabularies of BERT.
     """
     first, *others = SPECIAL.values()
     every = [first, "[unused0]", *others, *pieces]

@@ -1,4 +1,4 @@
-"""Traces made by hand, for tests of how they are shown."""
+"""Traces made by hand, for tests of their display."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from spandet.viewing.traces import (
 Place = tuple[float, float]
 
 
-def probs(label: str | None, sure: float) -> LabelProbs:
+def probs(label: str | None, prob: float) -> LabelProbs:
     rest = [name for name in (None, "CEL", "DNA") if name != label]
-    return {label: sure} | dict.fromkeys(rest, (1 - sure) / 2)
+    return {label: prob} | dict.fromkeys(rest, (1 - prob) / 2)
 
 
 def candidate(
-    start: int, end: int, label: str | None, *places: Place, sure: float = 0.9
+    start: int, end: int, label: str | None, *places: Place, prob: float = 0.9
 ) -> Candidate:
-    """First place first; every stage is a little surer than the one before it."""
+    """A candidate with these boundaries per stage, first stage first; its score increases."""
     steps = [
         Step(
             f"stage {i}",
             *place,
             score=0.5 if i == 0 else None,
-            label_probs=probs(label, sure - 0.1 * (len(places) - i)) if i else None,
+            label_probs=probs(label, prob - 0.1 * (len(places) - i)) if i else None,
         )
         for i, place in enumerate(places)
     ]
-    return Candidate(WordSpan(start, end), probs(label, sure), tuple(steps))
+    return Candidate(WordSpan(start, end), probs(label, prob), tuple(steps))
 
 
 def found(
@@ -64,8 +64,10 @@ def sentence(
     return TracedDocument(document, (traced,))
 
 
-def found_in_pieces(label: str, *candidates: Candidate, right: bool | None = None) -> TracedEntity:
-    """An entity with a gap after each candidate."""
+def found_in_fragments(
+    label: str, *candidates: Candidate, right: bool | None = None
+) -> TracedEntity:
+    """An entity with one fragment per candidate."""
     entity = Entity.from_fragments([each.span for each in candidates], label, 0.9)
     return TracedEntity(entity, candidates[0], right, more=candidates[1:])
 
@@ -77,10 +79,10 @@ FOUND = (
 )
 PLAIN = sentence(WORDS, FOUND)
 
-IN_PIECES = sentence(
+IN_FRAGMENTS = sentence(
     WORDS,
     [
-        found_in_pieces(
+        found_in_fragments(
             "CEL",
             candidate(0, 1, "CEL", (0.2, 1.1)),
             candidate(2, 4, "CEL", (2.5, 4.0)),
@@ -92,7 +94,7 @@ IN_PIECES = sentence(
             Entity.from_fragments([WordSpan(5, 6), WordSpan(7, 8)], "DNA"),
             candidate(7, 8, "DNA", (6.9, 8.0)),
             Reason.LINKS,
-            "its pieces were not linked (0.30)",
+            "its fragments were not linked (0.30)",
         )
     ],
 )

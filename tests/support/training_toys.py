@@ -1,4 +1,4 @@
-"""A recognizer so small that its training can be watched: for tests of the training engine."""
+"""A very small recognizer, for tests of the training engine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ToyBatch:
 
 
 class ToyEncoder(nn.Module):
-    """A "transformer" that is an embedding, and a layer after it."""
+    """An embedding in place of the transformer, and a linear layer."""
 
     def __init__(self, *, dim: int = 8, dropout: float = 0.0) -> None:
         super().__init__()
@@ -93,17 +93,17 @@ class ToyEncoder(nn.Module):
         return WordFeatures(features, places < lengths[:, None])
 
     def save_files(self, folder: Path) -> None:
-        """Nothing but weights."""
+        """Save nothing: it has only weights."""
 
 
 class ToyDetector(Detector):
-    """Every span of up to three words, by its first and last word; some are dropped at random."""
+    """Classifies every span of up to three words by its first and last word."""
 
     def __init__(self, dim: int, labels: int) -> None:
         super().__init__()
         self.head = nn.Linear(2 * dim, labels)
         self.length = nn.Embedding(LONGEST, labels)
-        self.never = nn.Linear(dim, 1)  # like a part that no batch reaches
+        self.never = nn.Linear(dim, 1)  # a layer without gradients
         self.broken = False
 
     def scored(self, words: WordFeatures) -> tuple[Tensor, Tensor, Tensor]:
@@ -120,7 +120,7 @@ class ToyDetector(Detector):
         same = (spans[:, :, None] == gold.spans[:, None]).all(dim=-1) & gold.mask[:, None]
         target = (same * gold.labels[:, None]).sum(dim=-1)
         drawn = torch.stack([torch.rand(WORDS, LONGEST, generator=rng) for rng in rngs])
-        drawn = drawn[:, spans[0, :, 0], lengths(spans[0]) - 1]  # whatever the padding
+        drawn = drawn[:, spans[0, :, 0], lengths(spans[0]) - 1]  # independent of the padding
         entity = mask & (target > 0)
         other = mask & (target == 0) & (drawn < 0.7)
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")
@@ -156,7 +156,7 @@ class ToyRecognizer(Recognizer):
 
 
 def documents(count: int, *, start: int = 0) -> list[Document]:
-    """Sentences where "wN" with an odd N is a thing and two of them in a row are a pair."""
+    """Sentences in which "wN" with odd N is a "thing", and two of them in a row are a "pair"."""
     result = []
     for number in range(start, start + count):
         length = 2 + number * 7 % 9
@@ -173,7 +173,7 @@ def documents(count: int, *, start: int = 0) -> list[Document]:
 
 
 class Toy:
-    """A loop with everything around it, for settings that a test chooses."""
+    """A training loop with its recognizer, data, engine and folder."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The command line: one thin file per command. A mistake is one red line, not a traceback."""
+"""The command line: one module per command. A user's mistake prints one line, not a traceback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from spandet.errors import SpandetError, UsageError
 
 app = typer.Typer(
     name="spandet",
-    help="Named entities, detected like objects: nested, overlapping and long ones come naturally.",
+    help="Named entities, detected like objects: nested, overlapping, discontinuous ones included.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -76,14 +76,14 @@ app.add_typer(benchmark_app, name="benchmark")
 
 
 CLOSED_PIPE = 141
-"""What a shell reports of other tools whose reader has gone: 128 + SIGPIPE."""
+"""Exit code of a process whose output pipe was closed: 128 + SIGPIPE."""
 
 
 def main() -> None:
     """Run the command line.
 
-    Exits with 1 for bad data, 2 for a bad argument, and 141, without a word, where the reader of
-    its output has gone (`spandet view FILE | head`).
+    Exits with 1 for bad data, 2 for a bad argument, and 141, without a message, if the reader of
+    its output has closed the pipe (`spandet view FILE | head`).
     """
     try:
         app()
@@ -91,9 +91,9 @@ def main() -> None:
         show_error(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except SystemExit as end:
-        # typer and rich end with 1 when a pipe is closed, which would mean bad data.
+        # typer and rich exit with 1 when a pipe is closed, which would mean bad data.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        # Python flushes what is left in the buffer when it ends, which must not fail once more.
+        # Python flushes the rest of the buffer on exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(CLOSED_PIPE)

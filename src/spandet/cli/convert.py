@@ -1,4 +1,4 @@
-"""spandet convert IN OUT: from any format to any other."""
+"""spandet convert IN OUT: convert documents from one format to another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def convert_command(
     to: ToFormat = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Convert documents from one format to another. The output appears whole or not at all."""
+    """Convert documents from one format to another. The output is complete or not written."""
     corpus = read(input_, from_, skip_bad=skip_bad)
     refuse_overwriting([input_, *corpus.files()], output)
     count = _Count()
@@ -43,7 +43,7 @@ class _Count:
         for document in documents:
             self.documents += 1
             self.entities += len(document.entities)
-            # Raw text is not split for the sake of a count.
+            # Raw text is not split into sentences only to count them.
             self.known_sentences += len(document.own_sentences or ())
             yield document
 

@@ -1,4 +1,4 @@
-"""spandet models [NAME]: which models there are, and the card of one."""
+"""spandet models [NAME]: list the models, or show the card of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Show the card of this one: name or folder.")
+    str | None, typer.Argument(metavar="NAME", help="Name or folder of the model to show.")
 ]
 
 
@@ -34,7 +34,7 @@ def models_command(name: Name = None, json_: Json = False) -> None:
     elif found:
         _show_table(found)
     if not found:
-        note(f"no models yet: put the folder of a trained one into {local_folder()}")
+        note(f"no models: put the folder of a trained model into {local_folder()}")
 
 
 def _show_one(folder: Path, *, json_: bool) -> None:

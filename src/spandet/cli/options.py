@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and options that are made from a class of settings."""
+"""Arguments that several commands share, and options generated from a class of settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ToFormat = Annotated[
     str | None, typer.Option("--to", metavar="FORMAT", help="Format of the output.")
 ]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Pass over bad records; count and list them at the end.")
+    bool, typer.Option("--skip-bad", help="Skip bad records; count and list them at the end.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")]

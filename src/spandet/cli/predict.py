@@ -25,13 +25,11 @@ Output = Annotated[
 ]
 Device = Annotated[
     str | None,
-    typer.Option("--device", help="Where to compute: cpu (if not given), cuda, mps, auto …"),
+    typer.Option("--device", help="Device to compute on: cpu (the default), cuda, mps, auto …"),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where an interrupted run to OUT stopped.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run to OUT.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Begin anew, whatever an interrupted run has left.")
+    bool, typer.Option("--overwrite", help="Start again, and discard an interrupted run to OUT.")
 ]
 
 Engine = Annotated[
@@ -40,10 +38,10 @@ Engine = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="With --engine ray: how many, at most."),
+    typer.Option("--workers", min=1, help="With --engine ray: maximum number of workers."),
 ]
 ShardBytes = Annotated[
-    int, typer.Option("--shard-bytes", min=1, help="With --engine ray: how much JSONL is one part.")
+    int, typer.Option("--shard-bytes", min=1, help="With --engine ray: bytes of JSONL per part.")
 ]
 
 SKIPPED, INTERRUPTED = 3, 130
@@ -67,10 +65,10 @@ def predict_command(
     workers: Workers = None,
     shard_bytes: ShardBytes = 4 << 20,
 ) -> None:
-    """Find entities in text or in any corpus; what it had of its own is replaced.
+    """Find entities in text or in any corpus; entities of the corpus are replaced.
 
-    Exit codes: 0 fine, 1 bad data, 2 bad argument, 3 done, but bad records
-    were passed over (--skip-bad), 130 interrupted: go on with --resume.
+    Exit codes: 0 success, 1 bad data, 2 bad argument, 3 finished, but bad
+    records were skipped (--skip-bad), 130 interrupted: continue with --resume.
     """
     from spandet.jobs import JobOptions, is_stream
 
@@ -93,7 +91,7 @@ def predict_command(
             skip_bad=skip_bad,
         )
     except KeyboardInterrupt:
-        kept = "" if is_stream(output) else ": the same command with --resume goes on"
+        kept = "" if is_stream(output) else ": the same command with --resume continues"
         note(f"interrupted{kept}")
         raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(SKIPPED if skipped else 0)
@@ -111,7 +109,7 @@ def _predict_here(
     overwrite: bool,
     skip_bad: bool,
 ) -> int:
-    """Write the output; gives the number of records and documents that were passed over."""
+    """Write the output; returns the number of records and documents that were skipped."""
     from spandet.jobs import Inputs, Job
 
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, options)
@@ -121,7 +119,7 @@ def _predict_here(
 
         folder = find_model(model)
         job.check_overlaps(flat=is_flat(folder, options.overrides))
-        # torch takes seconds to load: mistakes in what to read and write come first.
+        # Imported after inputs and output are checked, because torch takes seconds to load.
         from spandet.inference.recognizer import Recognizer
 
         recognizer = Recognizer.from_pretrained(folder, options.overrides, device=options.device)

@@ -48,7 +48,7 @@ def pretrain_command(
     Ctrl-C stops with a checkpoint; --resume continues with the same result.
     """
     sources = [read(text, text_from) for text in texts]
-    # torch takes seconds to load: mistakes in the file names are reported first.
+    # Imported after the input is checked, because torch takes seconds to load.
     from spandet.pretraining import PretrainingSettings, pretrain
 
     with stoppable():

@@ -1,4 +1,4 @@
-"""spandet select TEXT... --like CORPUS: raw text that reads most like a corpus."""
+"""spandet select TEXT... --like CORPUS: select the raw text that is most similar to a corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Texts = Annotated[
     list[str], typer.Argument(metavar="TEXT...", help="Files or folders of raw text, any format.")
 ]
 Like = Annotated[
-    list[str], typer.Option("--like", metavar="CORPUS", help="A corpus to read like; repeatable.")
+    list[str], typer.Option("--like", metavar="CORPUS", help="Corpus to resemble; repeatable.")
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the selected text.")
@@ -51,10 +51,10 @@ def select_command(
     shared_words: SharedWords = 12,
     resume: Resume = False,
 ) -> None:
-    """Select the passages of raw text that read most like a corpus, without near duplicates.
+    """Select the passages of raw text that are most similar to a corpus, without near duplicates.
 
-    A document of the text is a passage: it is kept or left out as a whole. The score of each,
-    the difference of cross-entropies in nats per word, is written as its metadata "likeness".
+    A passage is a document of the text: it is kept or left out as a whole. Its score, the
+    difference of cross-entropies in nats per word, is written as its metadata "likeness".
     """
     from spandet.selection import SelectionSettings, select
 
@@ -83,10 +83,10 @@ def select_command(
 
 
 def size_in_bytes(text: str) -> int:
-    """A size such as 100MB, 1.5 GB or 4000 in bytes.
+    """Parse a size such as 100MB, 1.5 GB or 4000, in bytes.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a size.
     """
     found = _SIZE.fullmatch(text.strip())
     size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0

@@ -1,4 +1,4 @@
-"""spandet serve MODEL: a model over HTTP, with a page."""
+"""spandet serve MODEL: serve a model over HTTP, with a web page."""
 
 from __future__ import annotations
 
@@ -15,39 +15,48 @@ from spandet.errors import UsageError
 TOKEN = "SPANDET_TOKEN"  # noqa: S105 (the name of a variable)
 
 Host = Annotated[
-    str, typer.Option("--host", help="Where to listen; 0.0.0.0 is every network of this machine.")
+    str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all network interfaces.")
 ]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free port.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help=f"Clients must send this file's bearer token; or set {TOKEN}.",
+        help=f"File with the bearer token that clients must send; or set {TOKEN}.",
     ),
 ]
-MaxBody = Annotated[int, typer.Option("--max-body-bytes", min=1, help="Longest request.")]
-MaxText = Annotated[int, typer.Option("--max-text-chars", min=1, help="Longest text.")]
-MaxTrace = Annotated[int, typer.Option("--max-trace-chars", min=1, help="Longest text to trace.")]
-MaxTexts = Annotated[int, typer.Option("--max-texts", min=1, help="Most texts in a request.")]
+MaxBody = Annotated[
+    int, typer.Option("--max-body-bytes", min=1, help="Maximum size of a request, in bytes.")
+]
+MaxText = Annotated[
+    int, typer.Option("--max-text-chars", min=1, help="Maximum length of a text, in characters.")
+]
+MaxTrace = Annotated[
+    int, typer.Option("--max-trace-chars", min=1, help="Maximum length of a text to trace.")
+]
+MaxTexts = Annotated[
+    int, typer.Option("--max-texts", min=1, help="Maximum number of texts per request.")
+]
 MaxQueueTexts = Annotated[
-    int, typer.Option("--max-queue-texts", min=1, help="Most texts that may wait.")
+    int, typer.Option("--max-queue-texts", min=1, help="Maximum number of texts in the queue.")
 ]
 MaxQueueChars = Annotated[
-    int, typer.Option("--max-queue-chars", min=1, help="Most characters that may wait.")
+    int, typer.Option("--max-queue-chars", min=1, help="Maximum number of queued characters.")
 ]
 MaxBatchTexts = Annotated[
-    int, typer.Option("--max-batch-texts", min=1, help="Most texts worked on together.")
+    int, typer.Option("--max-batch-texts", min=1, help="Maximum number of texts per batch.")
 ]
 MaxConnections = Annotated[
-    int, typer.Option("--max-connections", min=0, help="Most open connections; 0: any number.")
+    int,
+    typer.Option("--max-connections", min=0, help="Maximum number of connections; 0: no limit."),
 ]
 MaxConnectionsPerClient = Annotated[
     int,
     typer.Option(
         "--max-connections-per-client",
         min=0,
-        help="Most open connections of one address; 0: any number.",
+        help="Maximum number of connections of one address; 0: no limit.",
     ),
 ]
 AllowHosts = Annotated[
@@ -55,7 +64,7 @@ AllowHosts = Annotated[
     typer.Option(
         "--allow-host",
         metavar="NAME",
-        help="Another name that the service is reached by; * for any. Can be repeated.",
+        help="Additional host name of the service; * for any; repeatable.",
     ),
 ]
 TrustedProxies = Annotated[
@@ -63,31 +72,31 @@ TrustedProxies = Annotated[
     typer.Option(
         "--trusted-proxy",
         metavar="ADDRESS",
-        help="A proxy whose X-Forwarded-For is believed; a network too. Can be repeated.",
+        help="Address or network of a proxy whose X-Forwarded-For is used; repeatable.",
     ),
 ]
 HeaderTimeout = Annotated[
     float,
-    typer.Option("--header-timeout", min=0.001, help="Seconds for a request's headers to arrive."),
+    typer.Option("--header-timeout", min=0.001, help="Seconds to receive a request's headers."),
 ]
 BodyTimeout = Annotated[
-    float, typer.Option("--body-timeout", min=0.001, help="Seconds for a request's body to arrive.")
+    float, typer.Option("--body-timeout", min=0.001, help="Seconds to receive a request's body.")
 ]
 SendTimeout = Annotated[
-    float, typer.Option("--send-timeout", min=0.001, help="Seconds for a client to read an answer.")
+    float, typer.Option("--send-timeout", min=0.001, help="Seconds to send a response.")
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.001, help="Seconds that a request may take.")
+    float, typer.Option("--timeout", min=0.001, help="Maximum seconds per request.")
 ]
 ShutdownTimeout = Annotated[
     float,
-    typer.Option("--shutdown-timeout", min=0.001, help="Seconds to finish what was accepted."),
+    typer.Option("--shutdown-timeout", min=0.001, help="Seconds to finish accepted requests."),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads of the model; torch's own choice.")
+    int | None, typer.Option("--threads", min=1, help="CPU threads; torch's default if not given.")
 ]
-LogRequests = Annotated[bool, typer.Option("--log-requests", help="A line per request on stderr.")]
-LogJson = Annotated[bool, typer.Option("--log-json", help="The log as JSON lines.")]
+LogRequests = Annotated[bool, typer.Option("--log-requests", help="Log each request to stderr.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Write the log as JSON lines.")]
 
 
 def serve_command(
@@ -116,10 +125,10 @@ def serve_command(
     log_requests: LogRequests = False,
     log_json: LogJson = False,
 ) -> None:
-    """Serve a model over HTTP, with a page at / to try it.
+    """Serve a model over HTTP, with a web page at / to try it.
 
-    One process, one model: for more cores, run several behind a proxy. SIGTERM
-    finishes what was accepted. docs/serving.md has the requests and answers.
+    A process serves one model; for more cores, run several behind a proxy. On
+    SIGTERM, accepted requests are finished. The API is in docs/serving.md.
     """
     token = _token(token_file)
     from spandet.serving import AllowedHosts, Description, ServiceSettings, create_app, server
@@ -144,7 +153,7 @@ def serve_command(
     proxies = server.networks(trusted_proxy or ())
     listener = server.listen(host, port)
     if token is None and not server.is_loopback(host):
-        note(f"warning: anybody who reaches {host} may use this service: no token is set")
+        note(f"warning: no token is set: everyone who can reach {host} can use this service")
     import torch
 
     from spandet.inference.model_names import find_model
@@ -163,7 +172,7 @@ def serve_command(
 
 
 def _token(file: Path | None) -> str | None:
-    """The token that clients must send, if there is one."""
+    """Read the token that clients must send, if one is set."""
     where = str(file) if file is not None else TOKEN
     try:
         text = os.environ.get(TOKEN) if file is None else file.read_text(encoding="utf-8")
@@ -173,5 +182,5 @@ def _token(file: Path | None) -> str | None:
         return None
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(f"{where} must hold one token of printable ASCII without spaces")
+        raise UsageError(f"{where} must contain one token of printable ASCII without spaces")
     return token

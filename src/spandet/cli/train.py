@@ -39,7 +39,7 @@ DevFrom = Annotated[
     str | None, typer.Option("--dev-from", metavar="FORMAT", help="Format of the dev data.")
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Train on the first so many sentences only.")
+    int | None, typer.Option("--limit", min=1, help="Maximum number of training sentences.")
 ]
 
 
@@ -56,7 +56,7 @@ def train_command(
 ) -> None:
     """Train a model. Ctrl-C stops with a checkpoint; --resume continues with the same result."""
     check_no_writer(out)
-    # torch takes seconds to load, which other commands need not wait for.
+    # Imported here, because torch takes seconds to load.
     from spandet.training import Recipe, load
     from spandet.training import train as train_recognizer
 

@@ -264,8 +264,8 @@ class _Beliefs:
         assert links is not None  # noqa: S101 (asked only where there are some)
         link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
         if link > LIKELY:
-            return Reason.LINKS, "its pieces were linked with others as well"
-        return Reason.LINKS, f"its pieces were not linked ({link:.2f})"
+            return Reason.LINKS, "its fragments were linked with others as well"
+        return Reason.LINKS, f"its fragments were not linked ({link:.2f})"
 
     @cached_property
     def _merged(self) -> Mapping[_Key, float]:

@@ -1,4 +1,4 @@
-"""A prediction job: many inputs, one output, and a spool that survives interruptions."""
+"""The resumable job behind `spandet predict`: inputs, one output, and a spool of results."""
 
 from spandet.jobs.inputs import Inputs
 from spandet.jobs.predict import Job, JobOptions, is_stream

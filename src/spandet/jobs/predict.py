@@ -1,4 +1,4 @@
-"""The job: inputs through a recognizer into an output, in steps that can be repeated exactly."""
+"""The job: predicts all inputs and writes one output; it can be resumed with the same result."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class JobOptions(PredictOptions):
     """
 
     device: str | None = None
-    """Where to compute."""
+    """Device to compute on."""
     overrides: tuple[str, ...] = ()
     """Settings of the model that are changed."""
 
 
 def is_stream(output: str) -> bool:
-    """Does the output go somewhere where nothing stays, so that there is no spool?"""
+    """Whether the output is standard output, a pipe or a device, which have no spool."""
     final = Path(output)
     return output == STDOUT or (final.exists() and not final.is_file() and not final.is_dir())
 
 
 @dataclass
 class Job:
-    """Inputs, and where the results go."""
+    """A prediction job with its inputs, output and options."""
 
     inputs: Inputs
     output: str
@@ -82,28 +82,28 @@ class Job:
                 self._is_locked = False
 
     def check(self, *, resume: bool, overwrite: bool) -> None:
-        """Find mistakes before anything is computed.
+        """Check the output before anything is computed.
 
         Raises:
             UsageError: the output cannot be written, or would replace an input, or another process
-                writes it, or there is a spool and nobody said what to do with it.
+                writes it, or there is a spool but neither `resume` nor `overwrite`.
         """
         target, name = Target(self.output), self._format
         if name not in FORMATS or FORMATS[name].write is None:
             writable = ", ".join(key for key, row in FORMATS.items() if row.write)
             raise UsageError(f"no format that can be written is called {name!r}: {writable}")
         if resume and overwrite:
-            raise UsageError("--resume goes on, --overwrite begins anew: give one of them")
+            raise UsageError("--resume continues, --overwrite starts again: give one of them")
         if resume and is_stream(self.output):
-            raise UsageError(f"--resume needs a file to go on with, not {target.name}")
+            raise UsageError(f"--resume needs a file as output, not {target.name}")
         with self.locked():
             refuse_overwriting(self.inputs.files, self.output)
             if is_stream(self.output) or resume or overwrite:
                 return
             if self.spool_path.exists():
                 raise UsageError(
-                    f"{self.spool_path} is from an interrupted run: go on with --resume, or begin "
-                    f"anew with --overwrite"
+                    f"{self.spool_path} is from an interrupted run: continue with --resume, or "
+                    f"start again with --overwrite"
                 )
 
     def _check_folder(self) -> None:
@@ -114,20 +114,20 @@ class Job:
             raise UsageError(f"cannot write {final}: there is no folder {final.parent}")
 
     def check_overlaps(self, *, flat: bool) -> None:
-        """Refuse a format that cannot hold entities that overlap, where some may.
+        """Refuse a format that cannot represent overlapping entities, unless there are none.
 
         Args:
-            flat: Is the model one whose entities never overlap?
+            flat: Whether the entities of the model never overlap.
 
         Raises:
-            UsageError: says which option or format helps.
+            UsageError: names the option or format to use instead.
         """
         layers = FORMATS[self._format].layers
         if layers is None or flat or self.options.flat:
             return
         held = "one entity" if layers == 1 else f"{layers} entities"
         raise UsageError(
-            f"{self._format} holds {held} per word at most, and the model may find more: give "
+            f"{self._format} allows {held} per word at most, and the model may find more: give "
             f"--flat for entities that do not overlap, or write jsonl"
         )
 
@@ -137,7 +137,7 @@ class Job:
 
     @property
     def spool_path(self) -> Path:
-        """Beside the output; beside the file that it leads to, if it is a link."""
+        """The spool file, next to the output or, if that is a link, next to its target."""
         final = Path(self.output)
         if final.is_symlink():
             final = final.resolve()
@@ -145,32 +145,32 @@ class Job:
 
     @property
     def skipped(self) -> list[SpandetError]:
-        """The first that were passed over: bad records, then documents that cannot be predicted."""
+        """The first that were skipped: bad records, then documents that cannot be predicted."""
         return [*self.inputs.skipped, *self._problems]
 
     @property
     def skips(self) -> int:
-        """How many were passed over in all."""
+        """Total number of records and documents that were skipped."""
         return self.inputs.skips + self._bad_documents
 
     def run(
         self, recognizer: Recognizer, fingerprint: str, *, resume: bool = False, show: bool = False
     ) -> None:
-        """Predict everything and write the output, whole or not at all.
+        """Predict all documents and write the output, completely or not at all.
 
         Args:
-            recognizer: Who looks for entities.
-            fingerprint: Of its files: another model must not go on.
-            resume: Go on where an interrupted run stopped; begin where there was none.
-            show: Show how it goes.
+            recognizer: The model.
+            fingerprint: Checksum of the model's files: a job cannot be resumed with another model.
+            resume: Continue an interrupted run, if there is one.
+            show: Show progress.
 
         Raises:
             UsageError: another process writes this output, or the spool cannot be used.
-            FormatError: a bad record or document; what was done before it is in the spool.
+            FormatError: a bad record or document; the results before it are in the spool.
         """
         self._problems.clear()
         self._bad_documents = 0
-        self._predicted(recognizer, ())  # a label that it does not know is said at once
+        self._predicted(recognizer, ())  # reports an unknown label before anything is read
         total = self.inputs.total() if show else None
         if is_stream(self.output):
             found = self._entries(recognizer, self.inputs)
@@ -194,14 +194,14 @@ class Job:
             Target(self.output).remove_drafts()
 
     def _spool(self, fingerprint: str, *, resume: bool) -> Spool:
-        goes_on = resume and self.spool_path.exists()
-        open_ = Spool.resume if goes_on else Spool.begin
+        continues = resume and self.spool_path.exists()
+        open_ = Spool.resume if continues else Spool.begin
         return open_(self.spool_path, self._header(fingerprint))
 
     def _entries(
         self, recognizer: Recognizer, documents: Iterable[Document], spool: Spool | None = None
     ) -> Iterator[Entry]:
-        """What becomes of the documents, one window after another, once it is in the spool."""
+        """Predict documents window by window; each window is added to the spool, then yielded."""
         for window in predicted_windows(
             documents,
             partial(self._predicted, recognizer),
@@ -214,19 +214,19 @@ class Job:
             yield from window
 
     def _spooled(self, recognizer: Recognizer, spool: Spool) -> Iterator[Entry]:
-        """What becomes of the documents that were not done before."""
+        """Predict the documents that are not in the spool yet."""
         rest = iter(self.inputs)
-        self._pass_over(rest, spool)
+        self._skip_done(rest, spool)
         yield from self._entries(recognizer, rest, spool)
 
-    def _pass_over(self, documents: Iterator[Document], spool: Spool) -> None:
-        """Take the documents that are done out of the stream."""
+    def _skip_done(self, documents: Iterator[Document], spool: Spool) -> None:
+        """Consume the documents that are in the spool, and check that they are the same."""
         given = (document for _, document in zip(range(spool.done), documents, strict=False))
         for number, (one, other) in enumerate(zip_longest(spool.entries(), given), start=1):
             if one is None or other is None or _content(one) != _content(other):
                 raise UsageError(
-                    f"document {number} of the input is not what it was when {spool.path} was "
-                    f"written: begin anew with --overwrite"
+                    f"document {number} of the input has changed since {spool.path} was "
+                    f"written: start again with --overwrite"
                 )
             self._count_skipped([one])
 
@@ -234,7 +234,7 @@ class Job:
         for entry in entries:
             if not isinstance(entry, Skipped):
                 continue
-            if not self.inputs.skip_bad:  # an earlier run passed over it
+            if not self.inputs.skip_bad:  # an earlier run skipped it
                 raise entry.error
             self._bad_documents += 1
             if len(self._problems) < _KEPT_SKIPS:
@@ -264,6 +264,6 @@ def _good(entries: Iterable[Entry]) -> Iterator[Document]:
 
 
 def _content(entry: Entry) -> str:
-    """Everything of a document but its entities."""
+    """A document without its entities, as JSON."""
     document = entry.document if isinstance(entry, Skipped) else entry
     return dump_json(record_of(replace(document, entities=())))

@@ -1,10 +1,10 @@
-"""The results of a job while it runs: a JSONL file beside its output that survives a kill.
+"""The spool of a job: its results so far, in a JSONL file from which a killed job can be resumed.
 
-The first line says whose results these are. Then come documents (native JSONL) and those that were
-passed over, and after each window of them a mark: `{"done": 1234, "sha256": "…"}`, with the
-checksum of everything before it, earlier marks included. What follows the last mark does not count,
-so that a resumed job goes on at the border of a window, and its batches are those of a job never
-stopped. A file that does not fit its marks is damaged, and nothing of it is used.
+The first line describes the job. Then come predicted documents (native JSONL) and skipped ones, and
+after each window of them a checkpoint line, `{"done": 1234, "sha256": "…"}`, with the checksum of
+everything before it, including earlier checkpoint lines. Lines after the last one are dropped, so a
+resumed job continues at the start of a window, and its batches are those of an uninterrupted job. A
+file that does not match its checksums is damaged and not used.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 _VERSION = 2
-_HEADER, _MARK = b'{"spool": ', b'{"done": '
+_HEADER, _CHECKPOINT = b'{"spool": ', b'{"done": '
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """Lines that fit the mark after them; the header is such a window, without a mark."""
+    """The lines of a window whose checksum was verified; the header is a window without lines."""
 
     lines: list[bytes]
     done: int
-    """Documents up to here."""
+    """Number of documents up to the end of the window."""
     end: int
-    """Bytes up to here, with the mark."""
+    """Number of bytes up to the end of the window, including its checkpoint line."""
     digest: _Hash
-    """Of these bytes."""
+    """Checksum of these bytes."""
 
 
 class Spool:
-    """Results so far. Make one with `begin` or `resume`; the file stays open until `close`."""
+    """The results so far. Created by `begin` or `resume`; the file is open until `close`."""
 
     def __init__(self, path: Path, file: io.FileIO) -> None:
         self.path = path
         self.done = 0
-        """Documents that are safe, with those that were passed over."""
+        """Number of documents in complete windows, including skipped ones."""
         self._file = file
         self._end = 0
         self._digest = hashlib.sha256()
 
     @classmethod
     def begin(cls, path: Path, header: Mapping[str, Any]) -> Spool:
-        """An empty spool, in place of what was there.
+        """Create an empty spool, replacing an existing one.
 
         Raises:
             UsageError: it cannot be written.
@@ -70,16 +70,16 @@ class Spool:
 
     @classmethod
     def resume(cls, path: Path, header: Mapping[str, Any]) -> Spool:
-        """The spool of an interrupted job; what was not finished is dropped.
+        """Open the spool of an interrupted job; an incomplete window is dropped.
 
         Raises:
-            UsageError: it belongs to another job (says what differs first), or it is damaged.
+            UsageError: it belongs to another job (names the first difference), or it is damaged.
         """
         spool = cls(path, _opened(path, "r+"))
         with spool._closed_on_error():
             first = spool._first_line()
             if not first.endswith(b"\n") and _HEADER.startswith(first[: len(_HEADER)]):
-                spool.close()  # it was killed before its first line was written
+                spool.close()  # the job was killed before its first line was written
                 return cls.begin(path, header)
             wanted = {"spool": _VERSION, **header}
             if first != _line(wanted):
@@ -96,23 +96,23 @@ class Spool:
         self.close()
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Keep the results of one window: all of them, or none.
+        """Append the results of one window, completely or not at all.
 
         Raises:
-            UsageError: the file cannot be written, or somebody else has changed its size.
+            UsageError: the file cannot be written, or another process has changed its size.
         """
         lines = [_line(_record_of(entry)) for entry in entries]
         data, done = b"".join(lines), self.done + len(lines)
         digest = self._digest.copy()
         digest.update(data)
-        self._write(data + _mark(done, digest))
+        self._write(data + _checkpoint(done, digest))
         self.done = done
 
     def entries(self) -> Iterator[Entry]:
-        """Everything that is safe, in order.
+        """The entries of all complete windows, in order.
 
         Raises:
-            UsageError: the file is no longer what was written.
+            UsageError: the file has changed since it was written.
         """
         seen = None
         for window in self._windows():
@@ -123,11 +123,11 @@ class Spool:
             raise self._damaged()
 
     def close(self) -> None:
-        """Keep the file for another run."""
+        """Close the file and keep it, so that the job can be resumed."""
         self._file.close()
 
     def remove(self) -> None:
-        """Remove the file, unless its name is another file's by now."""
+        """Remove the file, unless another file has taken its name."""
         own = os.fstat(self._file.fileno())
         self.close()
         if self.path.exists() and os.path.samestat(own, self.path.stat()):
@@ -149,21 +149,21 @@ class Spool:
             return reader.readline()
 
     def _windows(self) -> Iterator[_Checked]:
-        """The header, and everything that fits its mark; a line without an end comes after these.
+        """Read the header and the complete windows, and verify their checksums.
 
         Raises:
-            UsageError: a mark does not fit what is before it.
+            UsageError: a checksum does not match.
         """
         digest, done, end = hashlib.sha256(), 0, 0
         with self._reader() as reader:
             lines: list[bytes] = []
             for number, line in enumerate(reader):
-                is_mark = line.startswith(_MARK) and line.endswith(b"\n")
-                if is_mark and line != _mark(done + len(lines), digest):
+                is_checkpoint = line.startswith(_CHECKPOINT) and line.endswith(b"\n")
+                if is_checkpoint and line != _checkpoint(done + len(lines), digest):
                     raise self._damaged()
                 end += len(line)
                 digest.update(line)
-                if number == 0 or is_mark:
+                if number == 0 or is_checkpoint:
                     done += len(lines)
                     yield _Checked(lines, done, end, digest.copy())
                     lines = []
@@ -171,7 +171,7 @@ class Spool:
                     lines.append(line)
 
     def _reader(self) -> BinaryIO:
-        """The file from its beginning: the one that is open, whatever has become of its name."""
+        """Read the open file from its beginning, even if its name now belongs to another file."""
         reader = os.fdopen(os.dup(self._file.fileno()), "rb")
         reader.seek(0)
         return reader
@@ -195,7 +195,8 @@ class Spool:
 
     def _damaged(self) -> UsageError:
         return UsageError(
-            f"{self.path} is damaged: it is not what was written there; begin anew with --overwrite"
+            f"{self.path} is damaged: it has changed since it was written; "
+            f"start again with --overwrite"
         )
 
 
@@ -210,7 +211,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return (dump_json(record) + "\n").encode()
 
 
-def _mark(done: int, digest: _Hash) -> bytes:
+def _checkpoint(done: int, digest: _Hash) -> bytes:
     return _line({"done": done, "sha256": digest.hexdigest()})
 
 
@@ -231,7 +232,7 @@ def _entry_of(record: Mapping[str, Any]) -> Entry:
 
 
 def _difference(path: Path, first: bytes, wanted: Mapping[str, Any]) -> str:
-    """Why a spool with this first line cannot be that of the job that is wanted."""
+    """Describe why a spool with this first line does not belong to the job."""
     try:
         found = json.loads(first)
     except (ValueError, RecursionError):
@@ -241,22 +242,22 @@ def _difference(path: Path, first: bytes, wanted: Mapping[str, Any]) -> str:
     if found["spool"] != _VERSION:
         return (
             f"{path} is of another version of spandet (its format is {found['spool']}, expected "
-            f"{_VERSION}): begin anew with --overwrite"
+            f"{_VERSION}): start again with --overwrite"
         )
     for key, value in json.loads(json.dumps(wanted)).items():
         if found.get(key) == value:
             continue
         if key == "digests" and (name := _changed(found.get(key), value)):
-            return f"{name} is not what it was when {path} was begun: begin anew with --overwrite"
+            return f"{name} has changed since {path} was created: start again with --overwrite"
         return (
-            f"{path} was begun with {key} {found.get(key)!r}, and this is {value!r}: "
-            f"repeat the command as it was, or begin anew with --overwrite"
+            f"{path} was created with {key} {found.get(key)!r}, and this is {value!r}: "
+            f"repeat the same command, or start again with --overwrite"
         )
-    return f"{path} is damaged: begin anew with --overwrite"
+    return f"{path} is damaged: start again with --overwrite"
 
 
 def _changed(found: object, digests: Mapping[str, str]) -> str | None:
-    """The first input that has another digest by now."""
+    """The first input whose checksum has changed."""
     if not isinstance(found, dict):
         return None
     return next((name for name, digest in digests.items() if found.get(name) != digest), None)

@@ -62,7 +62,7 @@ def test_every_variant_of_every_shipped_list_resolves(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
-def test_every_list_carries_the_yardstick_once(path: Path) -> None:
+def test_every_list_has_the_baseline_once(path: Path) -> None:
     (own,) = read_lists([path])
     names = [entry.recipe().to_values()["detector"]["name"] for entry in own.entries]
     assert names.count("biaffine") == 1

@@ -87,7 +87,7 @@ def test_a_narrow_format_is_refused_before_the_work(name: str, tmp_path: Path) -
     target = (tmp_path / "in.jsonl", "-o", tmp_path / "out.x", "--to", name)
     done = run(MODEL, *target)
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception).startswith(f"{name} holds ")
+    assert str(done.exception).startswith(f"{name} allows ")
     assert "give --flat for entities that do not overlap, or write jsonl" in str(done.exception)
     assert not (tmp_path / "out.x").exists()
     # Flat by an option, by a changed setting or by itself: then the manifest is missing.

@@ -372,12 +372,12 @@ def test_an_entity_in_pieces_has_a_candidate_for_each() -> None:
         (
             [piece(0, 1), piece(2, 3)],
             links(2, (0, 1, 0.3)),
-            ("links", "its pieces were not linked (0.30)"),
+            ("links", "its fragments were not linked (0.30)"),
         ),
         (
             [piece(0, 1), piece(2, 3), piece(5, 6)],
             links(3, (0, 1, 0.9), (0, 2, 0.8), (1, 2, 0.7)),
-            ("links", "its pieces were linked with others as well"),
+            ("links", "its fragments were linked with others as well"),
         ),
         (
             [piece(0, 1, 0.45), piece(2, 3)],

@@ -44,17 +44,17 @@ def test_cut_anywhere_and_resumed_it_is_the_same(inputs: list[str], tmp_path: Pa
         assert cast("Fake", again).calls == 6 - kept
 
 
-def test_another_job_cannot_go_on(inputs: list[str], tmp_path: Path) -> None:
+def test_another_job_cannot_be_resumed(inputs: list[str], tmp_path: Path) -> None:
     one = job(inputs, tmp_path / "out.jsonl", min_score=0.25)
     with pytest.raises(KeyboardInterrupt):
         one.run(fake(dies_after=2), "f")
-    with pytest.raises(UsageError, match=r"begun with model 'f', and this is 'g'"):
+    with pytest.raises(UsageError, match=r"created with model 'f', and this is 'g'"):
         one.run(fake(), "g", resume=True)
     other = job(inputs, tmp_path / "out.jsonl", min_score=0.5)
-    with pytest.raises(UsageError, match=r"begun with min_score 0.25, and this is 0.5"):
+    with pytest.raises(UsageError, match=r"created with min_score 0.25, and this is 0.5"):
         other.run(fake(), "f", resume=True)
     other = job(inputs[:1], tmp_path / "out.jsonl", min_score=0.25)
-    with pytest.raises(UsageError, match="begun with inputs"):
+    with pytest.raises(UsageError, match="created with inputs"):
         other.run(fake(), "f", resume=True)
     assert one.spool_path.exists()
 
@@ -64,7 +64,7 @@ def test_a_changed_input_is_noticed(inputs: list[str], tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         one.run(fake(dies_after=2), "f")
     write([Document("other", id="0")], inputs[0])
-    with pytest.raises(UsageError, match=r"a\.jsonl is not what it was when .* begun"):
+    with pytest.raises(UsageError, match=r"a\.jsonl has changed since .* created"):
         one.run(fake(), "f", resume=True)
 
 
@@ -122,9 +122,9 @@ def test_an_output_that_cannot_be_written_keeps_the_results(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("output", "format_", "options", "message"),
     [
-        ("-", None, {"resume": True}, "--resume needs a file to go on with, not <stdout>"),
+        ("-", None, {"resume": True}, "--resume needs a file as output, not <stdout>"),
         ("x.jsonl", None, {"resume": True, "overwrite": True}, "give one of them"),
-        ("x.strange", None, {}, "cannot tell a format from the name"),
+        ("x.strange", None, {}, "cannot detect a format from the name"),
         ("x.jsonl", "text", {}, "no format that can be written is called 'text'"),
         ("missing/x.jsonl", None, {}, "there is no folder"),
         (".", "brat", {}, "is a folder with files"),

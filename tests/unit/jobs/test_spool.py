@@ -149,7 +149,7 @@ def test_a_changed_folder_is_noticed(inputs: list[str], tmp_path: Path, place: s
     file = folder / ("a.jsonl" if place == "the part that is done" else "b.jsonl")
     before = file.read_bytes()
     file.write_bytes(before.replace(b'"2"', b'"9"'))
-    with pytest.raises(UsageError, match=r"folder is not what it was"):
+    with pytest.raises(UsageError, match=r"folder has changed since"):
         one.run(fake(), "f", resume=True)
     file.write_bytes(before)
     one.run(fake(), "f", resume=True)
@@ -191,7 +191,7 @@ CORPUS = [Document("a b", (), str(n), {"n": 1}, (Sentence(("a", "b"), (0, 2)),))
 def test_documents_on_standard_input_are_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, changed: Document | None
 ) -> None:
-    """They have no checksum: each that is passed over must be what it was."""
+    """They have no checksum: each that is skipped must be unchanged."""
     monkeypatch.setattr(batching, "_WINDOW_SENTENCES", 1)
     out = str(tmp_path / "out.jsonl")
     stopped(Job(on_stdin(CORPUS, monkeypatch, tmp_path), out, None, JobOptions()))
@@ -201,7 +201,7 @@ def test_documents_on_standard_input_are_compared(
         again.run(fake(), "f", resume=True)
         assert len(Path(out).read_bytes().splitlines()) == 3
     else:
-        with pytest.raises(UsageError, match="document 1 of the input is not what it was"):
+        with pytest.raises(UsageError, match="document 1 of the input has changed since"):
             again.run(fake(), "f", resume=True)
 
 

@@ -12,7 +12,7 @@ from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
 from spandet.viewing.layout import trace_layout
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
-from support.trace_samples import IN_PIECES, JUDGED, PLAIN, WORDS, candidate, found, sentence
+from support.trace_samples import IN_FRAGMENTS, JUDGED, PLAIN, WORDS, candidate, found, sentence
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 
@@ -49,7 +49,7 @@ def test_the_table_tells_what_each_stage_believed() -> None:
 
 
 def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
-    page = trace_to_html([IN_PIECES], title="t")
+    page = trace_to_html([IN_FRAGMENTS], title="t")
     moves = "0.200,1.100,0.50;0.000,1.000,0.90|2.500,4.000,0.50;2.000,4.000,0.90"
     assert f'data-steps="{moves}"' in page
     assert 'data-gold="5,6;7,8"' in page
@@ -62,7 +62,7 @@ def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
 
 
 def test_in_json_the_first_piece_is_the_candidate_and_the_others_follow() -> None:
-    value = json.loads(json.dumps(IN_PIECES.to_json()))
+    value = json.loads(json.dumps(IN_FRAGMENTS.to_json()))
     (hit,) = value["sentences"][0]["found"]
     assert hit["fragments"] == [[0, 1], [2, 4]]
     assert [step["start"] for step in hit["steps"]] == [0.2]

@@ -9,7 +9,7 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
 from spandet.viewing.trace_notation import bracketed, trajectory, triple
 from spandet.viewing.traces import Step, TracedDocument
-from support.trace_samples import FOUND, IN_PIECES, JUDGED, PLAIN, WORDS, found, sentence
+from support.trace_samples import FOUND, IN_FRAGMENTS, JUDGED, PLAIN, WORDS, found, sentence
 
 
 def shown(
@@ -46,12 +46,12 @@ def test_gold_is_bracketed_and_everything_is_judged() -> None:
 
 
 def test_an_entity_in_pieces_has_a_line_for_each() -> None:
-    assert shown(IN_PIECES) == (
+    assert shown(IN_FRAGMENTS) == (
         "[⁰Growth]⁰CEL of [²liver cells]³CEL needs [⁵the]⁵DNA [Ca] [⁷FGF-2]⁷DNA gene .\n"
         "  ✓ (0, 0 … 2, 3, CEL)\n"
         "    fragment (0, 0, CEL) ← (0.20, 0.10)\n"
         "    fragment (2, 3, CEL) ← (2.50, 3.00)\n"
-        "  ○ (5, 5 … 7, 7, DNA) missed: its pieces were not linked (0.30)\n"
+        "  ○ (5, 5 … 7, 7, DNA) missed: its fragments were not linked (0.30)\n"
         "    nearest (7, 7, DNA) ← (6.90, 7.00)\n"
         "\n"
         "✓ 1 correct   ✗ 0 wrong   ○ 1 missed"
