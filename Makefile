@@ -1,16 +1,16 @@
-# Two commands do everything on a machine that has only Python 3.11 and make: `make demo`, `make test`.
+# Only Python 3.11 (or newer) and make are needed: `make demo`, `make test`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/installed
 DEMO := runs/demo
-# The checks of tensor shapes slow trainings down; unit and property tests have them.
+# Without the checks of tensor shapes, which slow down training; unit and property tests have them.
 UNHOOKED := -o addopts="--import-mode=importlib --strict-markers --strict-config -ra"
 
 .PHONY: demo test check quick lint coverage docs format dist clean
 .DELETE_ON_ERROR:
 
-demo: export OMP_NUM_THREADS ?= 1  # such small tensors are not worth sharing
-demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one from data to scores
+demo: export OMP_NUM_THREADS ?= 1  # more threads are slower with such small tensors
+demo: $(INSTALLED)  ## install, run the bundled model, then train and score a small one
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	$(BIN)/spandet predict bio-en recipes/demo/abstract.txt -o $(DEMO)/abstract.jsonl
 	$(BIN)/spandet view $(DEMO)/abstract.jsonl
@@ -25,18 +25,18 @@ demo: $(INSTALLED)  ## install, then the bundled model at work, and a small one 
 	$(BIN)/spandet view $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl --limit 2
 	$(BIN)/spandet view $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl -o $(DEMO)/view.html
 	$(BIN)/spandet evaluate $(DEMO)/test.jsonl $(DEMO)/predicted.jsonl
-	@echo && echo "Look at $(DEMO)/model/report.html and $(DEMO)/view.html in a browser."
+	@echo && echo "Open $(DEMO)/model/report.html and $(DEMO)/view.html in a browser."
 
-# One thread per process: threads that wait for each other spin, and two processes use both cores.
+# One thread per process: two test processes already use both cores.
 check test quick coverage: export OMP_NUM_THREADS = 1
 
 test: check  ## install, then every check and test
 	$(BIN)/pytest -q -n 2 --dist loadfile -m slow $(UNHOOKED)
 
-check: $(INSTALLED)  ## the quick inner loop: both at once, because lint uses one core
+check: $(INSTALLED)  ## lint and quick tests in parallel, because lint uses one core
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint quick
 
-quick: $(INSTALLED)  ## tests without those that are marked slow
+quick: $(INSTALLED)  ## all tests that are not marked slow
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
 lint: $(INSTALLED)  ## formatter, linter, types, dependency rule
@@ -52,7 +52,7 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)  ## the documentation as a site in site/
 	$(BIN)/mkdocs build --strict
 
-format: $(INSTALLED)  ## put the code in shape
+format: $(INSTALLED)  ## format the code and fix lint errors
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -62,7 +62,7 @@ dist: $(INSTALLED)  ## a wheel and a source archive in dist/
 clean:
 	rm -rf .venv dist site runs/demo .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# PIP_CONSTRAINT reaches isolated builds too, so that nothing unpinned is ever fetched.
+# PIP_CONSTRAINT also pins the versions in isolated builds.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "spandet needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv

@@ -1,4 +1,6 @@
-"""After how many sentences does a run reach most of its best F1?
+"""Prints after how many sentences a run reaches 90, 95 and 99 % of its best F1.
+
+    python benchmarks/convergence.py RUN...
 
 Reads log.jsonl: the evaluations on dev inside epochs (training.evaluation_steps) and after them.
 """

@@ -1,8 +1,8 @@
-"""GENIA as running text: python benchmarks/genia_raw.py CORPUS.xml.gz SPLIT OUT
+"""Converts a split of GENIA to running text: python benchmarks/genia_raw.py CORPUS.xml.gz SPLIT OUT
 
 SPLIT is a file whose `sent_id` select the sentences; OUT gets their text as in the XML, without the
-words of the corpus: spandet splits it like any text. A title is one line, an abstract is one
-paragraph. Entities that do not fit spandet's words and sentences are counted.
+words of the corpus, so that spandet tokenises it. A title is one line, an abstract is one
+paragraph. Entities that do not match spandet's words and sentences are counted.
 """
 
 import sys
@@ -46,19 +46,18 @@ def raw_document(document: Document, sentences: list[Sentence]) -> Document:
 
 
 def counted(documents: Iterable[Document]) -> str:
-    """Counts of the documents, and of the entities that do not fit words and sentences."""
+    """Counts of the documents, and of the entities that match no words of one sentence."""
     texts = sentences = entities = 0
     cut: list[str] = []
     for document in documents:
         texts += 1
         sentences += len(document.sentences)
         entities += len(document.entities)
-        misfits = document.entities_in_words()[1]
-        cut += (document.text_of(entity) for entity in misfits)
+        cut += (document.text_of(entity) for entity in document.entities_in_words()[1])
     share = len(cut) / max(entities, 1)
     return (
         f"{texts:,} documents, {sentences:,} sentences, {entities:,} entities; "
-        f"{len(cut):,} ({share:.2%}) cut a word or leave a sentence, such as {cut[:8]}"
+        f"{len(cut):,} ({share:.2%}) match no words of one sentence, such as {cut[:8]}"
     )
 
 

@@ -1,6 +1,6 @@
-"""What mkdocs does beside its plugins: pages out of the code, formulas, and a check of all pages.
+"""Hooks of mkdocs: reference pages from the code, formulas as MathML, and a check of all pages.
 
-Formulas become MathML when the site is built, which browsers draw without any script.
+MathML is displayed by browsers without a script.
 """
 
 import html
@@ -36,7 +36,7 @@ _SETTINGS = {
     "Decoding": ("spandet.inference.decoding.DecodingSettings",),
     "Training": ("spandet.training.recipe.TrainingSettings",),
 }
-"""What a recipe can say, section by section. A name that is gone fails a strict build."""
+"""The settings classes of a recipe by section. A missing name fails a strict build."""
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 _LOADED_FROM_ELSEWHERE = re.compile(
@@ -45,7 +45,7 @@ _LOADED_FROM_ELSEWHERE = re.compile(
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the reference, which is written anew for each build."""
+    """Add the reference pages, which are generated in each build."""
     pages = {"python": _python(), "settings": _settings(), "command-line": _command_line()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
