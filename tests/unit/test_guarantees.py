@@ -16,8 +16,8 @@ def test_every_test_that_is_named_exists() -> None:
         assert f"def {test}" in (PROJECT / path).read_text(encoding="utf-8"), (path, test)
 
 
-def test_every_promise_names_a_test() -> None:
+def test_every_guarantee_names_a_test() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ")]
-    promises = [row for row in rows if not row.startswith("| promise |")]
-    assert promises
-    assert all("`tests/" in row for row in promises)
+    guarantees = [row for row in rows if not row.startswith("| guarantee |")]
+    assert guarantees
+    assert all("`tests/" in row for row in guarantees)
