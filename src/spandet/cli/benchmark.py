@@ -171,8 +171,9 @@ def sweep_command(
     check_output([corpus], html)
     # Imported after the input is checked, because torch takes seconds to load.
     from spandet.benchmarking.measuring import Timing
-    from spandet.benchmarking.sweep import Option, SweptModel, sweep
+    from spandet.benchmarking.sweep import Option, sweep
     from spandet.benchmarking.sweep_report import SweepReport
+    from spandet.benchmarking.variants import SweptModel
     from spandet.rendering.progress import ProgressDisplay
     from spandet.training.data import load
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from spandet.benchmarking.measuring import Timing
-from spandet.benchmarking.sweep import Option, SweepResult, SweptModel, choices, sweep
+from spandet.benchmarking.sweep import Option, SweepResult, choices, sweep
 from spandet.benchmarking.sweep_report import SweepReport
+from spandet.benchmarking.variants import SweptModel
 from spandet.encoding import Encoder
 from spandet.errors import ConfigError, UsageError
 from spandet.evaluation import Score, evaluate

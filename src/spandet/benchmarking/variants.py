@@ -1,0 +1,97 @@
+"""Variants of a trained model with other settings; they share all weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+
+import torch
+
+from spandet.config import override
+from spandet.encoding import Encoder, EncoderSettings, Example
+from spandet.errors import UsageError
+from spandet.inference.device import to_numpy
+from spandet.inference.model_names import find_model
+from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.seeding import generator
+from spandet.tensors import SpanPredictions, WordFeatures
+
+Encoded = dict[tuple[int, tuple[Example, ...]], WordFeatures]
+"""Cached word vectors, by encoder and batch."""
+
+
+class Variant(Recognizer):
+    """A recognizer that shares a cache of word vectors with other variants."""
+
+    def __init__(
+        self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...], encoded: Encoded
+    ) -> None:
+        super().__init__(settings, encoder, labels)
+        self._encoded = encoded
+
+    @torch.inference_mode()
+    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
+        """The detector's predictions for one batch."""
+        key = id(self.encoder), tuple(examples)
+        if key not in self._encoded:
+            self._encoded[key] = self.encode(examples)
+        rngs = [generator(self.seed, *example.words) for example in examples]
+        return self.detector.detect(self._encoded[key], rngs, keep_all=keep_all)
+
+    @torch.inference_mode()
+    def encode(self, examples: Sequence[Example]) -> WordFeatures:
+        """The word vectors of one batch."""
+        words: WordFeatures = self.encoder(self.encoder.prepare(examples).to(self.device))
+        return words
+
+    def find(self, examples: Sequence[Example]) -> None:
+        """Run everything from word vectors to entities, and discard the entities."""
+        for _ in self.entities(to_numpy(self.detect(examples)), self.decoding):
+            pass
+
+
+class SweptModel:
+    """A trained model whose variants share all weights and the cache of word vectors."""
+
+    def __init__(self, name: str | PathLike[str]) -> None:
+        self.folder = find_model(name)
+        self.base = Recognizer.from_pretrained(self.folder)
+        self.encoded: Encoded = {}
+        self._variants: dict[str, Variant] = {}
+        self._encoders = {self.base.settings.encoder.model_dump_json(): self.base.encoder}
+
+    def variant(self, assignments: Iterable[str]) -> Variant:
+        """The model with these settings; the same object for the same settings.
+
+        Raises:
+            ConfigError: a setting does not exist, or its value is invalid.
+            UsageError: the weights do not fit the settings.
+        """
+        given = list(assignments)
+        values = self.base.settings.model_dump(mode="json")
+        settings = ModelSettings.resolve(override(values, given))
+        key = settings.model_dump_json()
+        if key not in self._variants:
+            try:
+                self._variants[key] = self._built(settings)
+            except RuntimeError:
+                raise UsageError(
+                    f"{', '.join(given)}: the weights of {self.folder} do not fit; only "
+                    f"settings that can be changed after training can be swept"
+                ) from None
+        return self._variants[key]
+
+    def _built(self, settings: ModelSettings) -> Variant:
+        encoder = self._encoder(settings.encoder)
+        variant = Variant(settings, encoder, self.base.labels, self.encoded)
+        variant.detector.load_state_dict(self.base.detector.state_dict(), assign=True)
+        variant.modules().eval()
+        return variant
+
+    def _encoder(self, settings: EncoderSettings) -> Encoder:
+        key = settings.model_dump_json()
+        if key not in self._encoders:
+            encoder = Encoder.from_files(settings, self.folder)
+            encoder.load_state_dict(self.base.encoder.state_dict(), assign=True)
+            self._encoders[key] = encoder
+        return self._encoders[key]
