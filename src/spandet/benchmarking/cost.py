@@ -1,4 +1,4 @@
-"""What a detector costs compared with its bare encoder, in prediction and in training.
+"""Time and memory of a detector relative to its bare encoder, in prediction and in training.
 
 Both are timed alternately, on the same batches.
 """
@@ -65,13 +65,13 @@ class _Times(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What sentences of similar length cost."""
+    """Time and memory of sentences of similar length."""
 
     name: str
     sentences: int
-    """How many there are in the data."""
+    """Number of sentences in the data."""
     timed: int
-    """How many of them were timed."""
+    """Number of sentences that were timed."""
     bare: float
     """Seconds per sentence, of the bare encoder."""
     whole: float
@@ -169,7 +169,7 @@ def bare_forward(encoder: Encoder, examples: Sequence[Example], device: torch.de
 
 
 def bare_encoder_name(encoder: Encoder) -> str:
-    """What `bare_forward` runs, for reports."""
+    """Describe what `bare_forward` runs, for reports."""
     return "encoder, which has no transformer" if encoder.transformer is None else "transformer"
 
 

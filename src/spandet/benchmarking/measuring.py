@@ -1,4 +1,4 @@
-"""How time and memory are measured, and on which batches."""
+"""Measurement of time and memory, and the batches for it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RESET_PEAK = "5"
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How much is timed, and how."""
+    """Settings of the measurement of time."""
 
     sentences: int = 200
     """Approximate number of sentences, evenly sampled from all lengths."""
     batch: int = 8
     """Sentences per batch."""
     rounds: int = 4
-    """How often each batch is timed; the shortest time counts."""
+    """Number of times each batch is timed; the shortest time counts."""
     threads: int = 1
     """CPU threads. With one thread CPU time is measured, with more wall-clock time."""
 

@@ -1,4 +1,4 @@
-"""Where the time of a detector goes: by sentence length, and by module in a training step."""
+"""Time of a detector by sentence length, and by module in a training step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MINIMUM_SHARE = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCost:
-    """What the detector alone costs on one sentence; the encoder is not included."""
+    """Time and memory of the detector alone on one sentence, without the encoder."""
 
     words: int
     seconds: float
@@ -42,12 +42,12 @@ class LengthCost:
 
 @dataclass(frozen=True)
 class ModuleTime:
-    """What one module of the model takes, its submodules included."""
+    """Time of one module of the model, including its submodules."""
 
     name: str
     """The dotted path in the model."""
     share: float
-    """Of the time of all forward passes."""
+    """Share of the time of all forward passes."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def training_by_length(
 
 
 def stored_bytes(module: nn.Module, forward: Callable[[], object]) -> int:
-    """How much memory a forward pass stores for the backward pass, weights excluded."""
+    """Memory that a forward pass stores for the backward pass, without weights."""
     sizes: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in module.parameters()}
 

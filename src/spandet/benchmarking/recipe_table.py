@@ -155,7 +155,7 @@ class RunResult:
     precision: float
     recall: float
     f1: float
-    """Of the best epoch on dev, with the threshold tuned on dev."""
+    """Score of the best epoch on dev, with the threshold tuned on dev."""
     best_epoch: int
     seconds: float
     """Wall-clock time of training, evaluations on dev included."""

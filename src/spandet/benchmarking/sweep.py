@@ -103,7 +103,7 @@ class SweepResult:
 
 
 def choices(options: Sequence[Option], *, grid: bool) -> list[Choice]:
-    """What to measure: the unchanged model, then each option alone or all combinations."""
+    """The variants to measure: the unchanged model, then each option alone or all combinations."""
     axes = [[f"{option.key}={value}" for value in option.values] for option in options]
     found: list[Choice] = list(product(*axes)) if grid else [(one,) for own in axes for one in own]
     return [(), *found]

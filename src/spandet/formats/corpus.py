@@ -26,7 +26,7 @@ _KEPT_SKIPS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How one kind of file is read and written."""
+    """A format: its reader, its writer and the names of its files."""
 
     description: str
     """A short description for `spandet formats`."""

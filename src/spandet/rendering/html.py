@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-# Browsers enforce this policy: the page loads nothing, whatever the documents contain.
+# Browsers enforce this policy: the page loads nothing, for any content of the documents.
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'"

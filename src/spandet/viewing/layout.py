@@ -1,4 +1,4 @@
-"""Where the bars of entities are drawn: blocks of text, layers, and the rows of a trace."""
+"""Layout of the bars of entities: blocks of text, layers, and the rows of a trace."""
 
 from __future__ import annotations
 
