@@ -28,16 +28,16 @@ def main() -> None:
     for size in range(1, len(models) + 1):
         for chosen in combinations(range(len(models)), size):
             votes = zip(*(found[number] for number in chosen), strict=True)
-            score = dev_score(gold, [voted(beliefs) for beliefs in votes], untuned=0.5)
+            score = dev_score(gold, [ensemble(predictions) for predictions in votes], untuned=0.5)
             f1, precision, recall = (100 * x for x in (score.f1, score.precision, score.recall))
             names = " + ".join(models[number] for number in chosen)
             print(f"{f1:.2f} ({precision:.2f} / {recall:.2f})  {names}", flush=True)
 
 
 def predicted(model: str, documents: Sequence[Document]) -> list[Document]:
-    """All that the model finds, however unsure."""
+    """All predictions of the model with a score above `MIN_SCORE`."""
     recognizer = Recognizer.from_pretrained(model, ["decoding.min_odds=0"])
-    return list(recognizer.predict(documents, min_score=FAINT, progress=True))
+    return list(recognizer.predict(documents, min_score=MIN_SCORE, progress=True))
 
 
 def ensemble(predictions: Sequence[Document]) -> Document:

@@ -27,7 +27,7 @@ from spandet.detectors.boundary_diffusion.noise import denoised as ddim_step
 from spandet.detectors.boundary_diffusion.noise import noised as noise_added
 from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, with_pointers
 from spandet.detectors.boundary_diffusion.span_encoder import Attention, SlotLayer, word_distances
-from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
 from spandet.inference.device import to_numpy
 from spandet.inference.recognizer import ModelSettings
 from spandet.layers.label_losses import label_weights
@@ -386,7 +386,7 @@ def test_slots_go_where_algorithm_2_sends_them(sentence: str, changes: dict[str,
         assert [(left, end - 1) for left, end in spans.tolist()] == pairs
 
 
-def entities_of(found: Found) -> set[Entity]:
+def entities_of(found: DecodedSpans) -> set[Entity]:
     rows = zip(found.spans.tolist(), found.labels.tolist(), strict=True)
     return {Entity(start, end - 1, label) for (start, end), label in rows}
 

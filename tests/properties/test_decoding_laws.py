@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from papers import locate_and_label_paper as paper
 from spandet.inference.candidates import Candidates
-from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
 from spandet.inference.suppression import (
     crosses,
     iou,
@@ -22,6 +22,7 @@ from spandet.inference.suppression import (
     without_crossing,
     without_overlap,
 )
+from spandet.inference.tuning import best_threshold
 
 LAW = settings(max_examples=150)
 Span = tuple[int, int]
@@ -180,7 +181,7 @@ def random_scores(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.round(scores * 8) / np.float32(8) if seed % 2 else scores
 
 
-def shown(found: Found) -> list[tuple[object, ...]]:
+def shown(found: DecodedSpans) -> list[tuple[object, ...]]:
     columns = (found.sentence, found.spans, found.labels, found.scores, found.origin)
     return [
         (sentence, tuple(span), label, score, origin)
@@ -250,3 +251,20 @@ def test_overlaps_agree_with_counting_words(rows: list[list[Span]]) -> None:
             assert iou(left, right)[i, j] == np.float32(len(shared) / len(either))
             assert crosses(left, right)[i, j] == cross(a, b)
             assert overlaps(left, right)[i, j] == bool(shared)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=30), st.integers(0, 20))
+@LAW
+def test_the_best_threshold_is_that_of_a_plain_loop(
+    rows: list[tuple[int, bool]], missed: int
+) -> None:
+    scored = [(number / 12, correct) for number, correct in rows]
+    gold = missed + sum(correct for _, correct in scored)
+    ranked = sorted({score for score, _ in scored if score}, reverse=True)
+    best, best_f1 = 0.5, 0.0
+    for score, below in pairwise([*ranked, 0.0]):
+        kept = [correct for own, correct in scored if own >= score]
+        f1 = 2 * sum(kept) / (len(kept) + gold)
+        if f1 > best_f1:
+            best, best_f1 = (score + below) / 2, f1
+    assert best_threshold(iter(scored), gold) == (best, best_f1)

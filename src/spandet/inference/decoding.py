@@ -21,44 +21,45 @@ Item = TypeVar("Item")
 
 
 class DecodingSettings(Settings):
-    """How candidates become entities; the first four are tuned on dev after training."""
+    """Settings of decoding; the first four are tuned on dev after training."""
 
     threshold: Share = 0.5
-    """δ: only what is surer than this is an entity."""
+    """δ: only candidates with a score above this become entities."""
     min_odds: Share = 1.0
     """Keep a candidate when its best label is more probable than `min_odds` times "no entity"."""
     nms_decay: Share = 1.0
-    """u: what the overlapped loses in Soft-NMS; 1: no suppression (ablation)."""
+    """u: factor on the score of an overlapped candidate in Soft-NMS; 1 disables Soft-NMS."""
     nms_overlap: Share = 0.6
-    """k: from this overlap on, one candidate suppresses another."""
+    """k: IoU from which one candidate suppresses another."""
     nms_rule: NmsRule = "paper"
-    """`released-code`: only an overlap above `nms_overlap` suppresses, and candidates suppress in
-    the order of the scores that they had before."""
+    """`released-code`: only an IoU above `nms_overlap` suppresses, and candidates suppress in the
+    order of their initial scores."""
     merge: Literal["max", "sum", "first", "first-votes", "noisy-or", "after"] = "max"
-    """Several candidates on one span: the best, the label with the largest sum, the first, the
-    first with its score times the number of those that agree with it, or the label that is
-    likeliest if the candidates err independently. `after`: all of them take part in Soft-NMS, then
-    the best."""
+    """Of several candidates on one span, keep the one with the highest score (`max`), the label
+    with the highest sum of scores (`sum`), the first (`first`), the first with its score times the
+    number of candidates with its label (`first-votes`), or the most probable label if errors of
+    candidates are independent (`noisy-or`). `after`: like `max`, but after Soft-NMS."""
     merge_by: Literal["score", "label"] = "score"
-    """`label`: of several candidates on one span, only the one with the most probable label is left
-    to be merged, whatever else its score contains."""
+    """`label`: of several candidates on one span, only the one with the most probable label is
+    merged; other factors of its score are ignored."""
     one_label: bool = True
-    """A span is one entity; without it, one for each label that candidates give it."""
+    """Keep one label per span; otherwise one entity for each label of its candidates."""
     crossing: Literal["keep", "greedy", "both"] = "greedy"
-    """Crossing candidates: keep them, drop the weaker one, or drop both."""
+    """Of two crossing candidates keep both, drop the one with the lower score, or drop both."""
     flat: bool = False
-    """Nothing overlaps anything: best first, and `crossing` and Soft-NMS have no say."""
+    """No two entities overlap: of those that do, the one with the highest score is kept;
+    `crossing` and Soft-NMS are ignored."""
     tune: bool = True
-    """Without it the first four stay as they are here, and epochs are judged by them."""
+    """Tune the first four on dev; otherwise they are used as given, also to compare epochs."""
 
     @property
-    def settled_later(self) -> "DecodingSettings":
-        """The same with every overlap kept: for `apart`, when all that may overlap is known."""
+    def keeping_overlaps(self) -> "DecodingSettings":
+        """The same settings without suppression, which `without_shared_words` does later."""
         return self.model_copy(update={"flat": False, "crossing": "keep", "nms_decay": 1.0})
 
 
 @dataclass(frozen=True)
-class Found:
+class DecodedSpans:
     """The decoded spans of a batch in one list, sentence by sentence, in reading order."""
 
     sentence: Int[np.ndarray, " found"]
@@ -68,9 +69,11 @@ class Found:
     origin: Int[np.ndarray, " found"]
     """Index of the candidate in its sentence."""
 
-    def where(self, chosen: Bool[np.ndarray, " found"] | Int[np.ndarray, " chosen"]) -> "Found":
+    def where(
+        self, chosen: Bool[np.ndarray, " found"] | Int[np.ndarray, " chosen"]
+    ) -> "DecodedSpans":
         """The spans of a mask or index."""
-        return Found(
+        return DecodedSpans(
             self.sentence[chosen],
             self.spans[chosen],
             self.labels[chosen],
@@ -79,7 +82,7 @@ class Found:
         )
 
 
-def decode(candidates: Candidates, settings: DecodingSettings) -> Found:
+def decode(candidates: Candidates, settings: DecodingSettings) -> DecodedSpans:
     """Decode spans; in each sentence from left to right, the outer before the inner one."""
     found = _likely(candidates, settings.min_odds)
     if settings.merge_by == "label" and candidates.type_probs is not None:
@@ -92,13 +95,13 @@ def decode(candidates: Candidates, settings: DecodingSettings) -> Found:
     return found.where(found.scores > settings.threshold)
 
 
-def _likely(candidates: Candidates, min_odds: float) -> Found:
+def _likely(candidates: Candidates, min_odds: float) -> DecodedSpans:
     """The candidates with a label that is probable enough, in reading order."""
     sentence, origin = candidates.mask.nonzero()
     spans, probs = candidates.spans[sentence, origin], candidates.label_probs[sentence, origin]
     labels = 1 + probs[:, 1:].argmax(axis=1)
     scores = probs[np.arange(len(probs)), labels]
-    found = Found(sentence, spans, labels, scores, origin)
+    found = DecodedSpans(sentence, spans, labels, scores, origin)
     likely = np.flatnonzero(scores > min_odds * probs[:, 0])
     size = 1 + spans.max(initial=0)
     place = (sentence * size + spans[:, 0]) * size - spans[:, 1]
@@ -106,8 +109,8 @@ def _likely(candidates: Candidates, min_odds: float) -> Found:
 
 
 def _with_best_label(
-    found: Found, type_probs: Float[np.ndarray, "batch span"], settings: DecodingSettings
-) -> Found:
+    found: DecodedSpans, type_probs: Float[np.ndarray, "batch span"], settings: DecodingSettings
+) -> DecodedSpans:
     """Of the candidates on one span, the one with the most probable label; scores are kept."""
     probs = type_probs[found.sentence, found.origin]
     return found.where(
@@ -115,7 +118,7 @@ def _with_best_label(
     )
 
 
-def _merged(found: Found, settings: DecodingSettings) -> Found:
+def _merged(found: DecodedSpans, settings: DecodingSettings) -> DecodedSpans:
     """One candidate per span, or per span and label."""
     scores = found.scores
     if settings.merge in ("sum", "first-votes", "noisy-or"):
@@ -125,7 +128,7 @@ def _merged(found: Found, settings: DecodingSettings) -> Found:
     return replace(found, scores=scores).where(chosen)
 
 
-def _merged_scores(found: Found, merge: str) -> Float[np.ndarray, " found"]:
+def _merged_scores(found: DecodedSpans, merge: str) -> Float[np.ndarray, " found"]:
     """The score of each candidate together with those that have the same span and label."""
     vote, scores = _group_numbers(found, by_label=True), found.scores
     if merge == "sum":
@@ -156,7 +159,7 @@ def _best_of_each(
     return np.sort(ranked[np.diff(number[ranked], prepend=-1) > 0])
 
 
-def _group_numbers(found: Found, *, by_label: bool) -> Int[np.ndarray, " found"]:
+def _group_numbers(found: DecodedSpans, *, by_label: bool) -> Int[np.ndarray, " found"]:
     """A number for each span, or for each span and label; equal ones have equal numbers."""
     place = np.column_stack([found.sentence, found.spans])
     numbers = np.zeros(len(place), dtype=np.int64)
@@ -165,7 +168,7 @@ def _group_numbers(found: Found, *, by_label: bool) -> Int[np.ndarray, " found"]
     return numbers * (1 + found.labels.max(initial=0)) + found.labels if by_label else numbers
 
 
-def _suppressed(found: Found, batch: int, settings: DecodingSettings) -> Found:
+def _suppressed(found: DecodedSpans, batch: int, settings: DecodingSettings) -> DecodedSpans:
     """After crossings and Soft-NMS: the candidates that are kept, with their final scores."""
     if settings.flat or settings.crossing != "both":  # a low score only affects lower ones
         found = found.where(found.scores > settings.threshold)
@@ -189,20 +192,20 @@ def _suppressed(found: Found, batch: int, settings: DecodingSettings) -> Found:
     return replace(found, scores=np.minimum(scores[mask], 1)).where(keep[mask])
 
 
-def apart(
+def without_shared_words(
     items: Iterable[Item],
     *,
     spans: Callable[[Item], Sequence[tuple[int, int]]],
     score: Callable[[Item], float],
 ) -> list[Item]:
-    """Best first, what shares no word with anything kept so far; then from left to right.
+    """The entities that share no word with a kept one of a higher score, from left to right.
 
-    Of two with one score, the one that begins earlier, then the longer one.
+    Of two with equal scores, the one that starts earlier is kept, then the longer one.
 
     Args:
         items: Entities of one sentence.
-        spans: The fragments of one, from left to right.
-        score: How sure it is.
+        spans: Returns the fragments of an entity, from left to right.
+        score: Returns the score of an entity.
     """
 
     def place(item: Item) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""From fragments to entities: which of them stand alone, and which belong together."""
+"""Linking: contiguous and discontinuous entities from decoded fragments."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -8,69 +8,65 @@ import numpy as np
 from jaxtyping import Float
 
 from spandet.inference.candidates import Candidates, LinkProbs, row_mask, to_rows
-from spandet.inference.decoding import DecodingSettings, Found, apart, decode
+from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode, without_shared_words
 
-LIKELY = 0.5
-"""From here on, fragments are linked and entities alone."""
-_MOST_STEPS = 2000
-"""What the search for the cliques of one sentence may cost; with some 20 fragments that are linked
-at random it takes less."""
+LINK_THRESHOLD = 0.5
+"""Above this probability two fragments are linked, and a fragment is an entity by itself."""
+_MAX_STEPS = 2000
+"""Maximum steps of the search for cliques in a sentence; 20 randomly linked fragments need less."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """An entity: one fragment, or several that belong together."""
+class DecodedEntity:
+    """An entity: one fragment, or several that are linked."""
 
     sentence: int
     spans: tuple[tuple[int, int], ...]
-    """Of its fragments, from left to right."""
+    """Its fragments, from left to right."""
     label: int
     score: float
     origins: tuple[int, ...]
-    """Which candidate of the sentence each fragment was."""
+    """Index of the candidate of each fragment in its sentence."""
 
 
-def assemble(candidates: Candidates, settings: DecodingSettings) -> list[Whole]:
+def assemble(candidates: Candidates, settings: DecodingSettings) -> list[DecodedEntity]:
     """Entities in reading order: by sentence, from left to right, outer before inner.
 
-    Without links, these are the spans that decoding finds. With links, an entity is a fragment that
-    is one alone, or a largest possible set of fragments with one label that are all linked with
-    each other; sets may share fragments. Such a set is as sure as its fragments are on average,
-    times how sure their links are on average.
+    Without links, each decoded span is an entity. With links, an entity is a fragment that is one
+    by itself, or a maximal clique of linked fragments with the same label; cliques may share
+    fragments. The score of a clique is the mean score of its fragments times the mean probability
+    of its links.
 
-    Fragments are linked before the threshold is applied, so that a higher threshold only takes away
-    entities and never changes one. Where nothing may overlap, whole entities compete, best first: a
-    fragment that became no entity takes no words away.
+    Fragments are linked before the threshold is applied, so that a higher threshold only removes
+    entities and never changes one. With `flat`, overlaps are resolved between entities: a fragment
+    that is part of no entity does not suppress any.
     """
     links = candidates.links
     if links is None:
         return _single(decode(candidates, settings))
-    first = settings.settled_later if settings.flat else settings
+    first = settings.keeping_overlaps if settings.flat else settings
     found = decode(candidates, first.model_copy(update={"threshold": 0.0}))
-    sure = (found.scores > settings.threshold) & (
-        links.alone[found.sentence, found.origin] > LIKELY
-    )
-    several = [
-        whole
-        for whole in _linked(found, links, len(candidates.mask))
-        if whole.score > settings.threshold
-    ]
-    wholes = sorted([*_single(found.where(sure)), *several], key=_reading_order)
-    return _flat(wholes) if settings.flat else wholes
+    alone = links.alone[found.sentence, found.origin] > LINK_THRESHOLD
+    single = _single(found.where(alone & (found.scores > settings.threshold)))
+    linked = _linked(found, links, len(candidates.mask))
+    several = [entity for entity in linked if entity.score > settings.threshold]
+    entities = sorted([*single, *several], key=_reading_order)
+    return _flat(entities) if settings.flat else entities
 
 
-def _flat(wholes: Sequence[Whole]) -> list[Whole]:
-    """Of each sentence, the best entities that share no word."""
-    sentences = groupby(wholes, key=lambda whole: whole.sentence)
+def _flat(entities: Sequence[DecodedEntity]) -> list[DecodedEntity]:
+    """The entities of each sentence that share no word with one of a higher score."""
     return [
-        whole
-        for _, own in sentences
-        for whole in apart(own, spans=lambda one: one.spans, score=lambda one: one.score)
+        entity
+        for _, own in groupby(entities, key=lambda entity: entity.sentence)
+        for entity in without_shared_words(
+            own, spans=lambda one: one.spans, score=lambda one: one.score
+        )
     ]
 
 
-def _single(found: Found) -> list[Whole]:
-    """Each fragment as an entity."""
+def _single(found: DecodedSpans) -> list[DecodedEntity]:
+    """An entity for each decoded span."""
     rows = zip(
         found.sentence.tolist(),
         found.spans.tolist(),
@@ -80,17 +76,17 @@ def _single(found: Found) -> list[Whole]:
         strict=True,
     )
     return [
-        Whole(sentence, ((start, end),), label, score, (origin,))
+        DecodedEntity(sentence, ((start, end),), label, score, (origin,))
         for sentence, (start, end), label, score, origin in rows
     ]
 
 
-def _linked(found: Found, links: LinkProbs, batch: int) -> Iterator[Whole]:
-    """Every largest set of fragments that are all linked."""
+def _linked(found: DecodedSpans, links: LinkProbs, batch: int) -> Iterator[DecodedEntity]:
+    """An entity for each maximal clique of linked fragments."""
     fragments = iter(_single(found))
     counts = np.bincount(found.sentence, minlength=batch).tolist()
-    table = _between(found, links, batch)
-    linked = np.argwhere(table > LIKELY).tolist()
+    table = _link_table(found, links, batch)
+    linked = np.argwhere(table > LINK_THRESHOLD).tolist()
     edges: list[dict[int, set[int]]] = [{} for _ in range(batch)]
     for sentence, one, other in linked:
         edges[sentence].setdefault(one, set()).add(other)
@@ -102,10 +98,10 @@ def _linked(found: Found, links: LinkProbs, batch: int) -> Iterator[Whole]:
             yield _joined([own[i] for i in clique], link)
 
 
-def _between(
-    found: Found, links: LinkProbs, batch: int
+def _link_table(
+    found: DecodedSpans, links: LinkProbs, batch: int
 ) -> Float[np.ndarray, "batch fragment fragment"]:
-    """Probabilities that fragments belong together; 0 for those with different labels."""
+    """Link probabilities of the fragments; 0 for those with different labels."""
     mask = row_mask(found.sentence, batch)
     origins, labels = to_rows(found.origin, mask), to_rows(found.labels, mask)
     rows = np.arange(batch)[:, None, None]
@@ -115,9 +111,9 @@ def _between(
     return linkable
 
 
-def _joined(fragments: Sequence[Whole], link: float) -> Whole:
+def _joined(fragments: Sequence[DecodedEntity], link: float) -> DecodedEntity:
     ordered = sorted(fragments, key=lambda fragment: fragment.spans)
-    return Whole(
+    return DecodedEntity(
         ordered[0].sentence,
         tuple(fragment.spans[0] for fragment in ordered),
         ordered[0].label,
@@ -126,33 +122,33 @@ def _joined(fragments: Sequence[Whole], link: float) -> Whole:
     )
 
 
-def _reading_order(whole: Whole) -> tuple[int, int, int]:
-    return whole.sentence, whole.spans[0][0], -whole.spans[-1][1]
+def _reading_order(entity: DecodedEntity) -> tuple[int, int, int]:
+    return entity.sentence, entity.spans[0][0], -entity.spans[-1][1]
 
 
 def maximal_cliques(
-    neighbours: Mapping[int, Set[int]], most_steps: int = _MOST_STEPS
+    neighbours: Mapping[int, Set[int]], max_steps: int = _MAX_STEPS
 ) -> Iterator[list[int]]:
-    """The sets of nodes that are all neighbours of each other, and of nobody else in common.
+    """The maximal cliques of a graph, by the algorithm of Bron and Kerbosch with pivots.
 
-    The method is that of Bron and Kerbosch, with pivots. A graph may have exponentially many such
-    sets: after `most_steps` steps, those found so far must do.
+    A graph may have exponentially many: after `max_steps` steps, only those found so far are
+    returned.
 
     Args:
-        neighbours: Of every node that has any; it goes both ways.
-        most_steps: Where to give up.
+        neighbours: The neighbours of each node that has any; symmetric.
+        max_steps: Maximum number of steps.
     """
     stack: list[tuple[list[int], Set[int], Set[int]]] = []
     if neighbours:
         stack.append(([], neighbours.keys(), set()))
-    for _ in range(most_steps):
+    for _ in range(max_steps):
         if not stack:
             return
         clique, candidates, done = stack.pop()
         if not candidates and not done:
             yield clique
             continue
-        # Whoever grows this clique without the pivot needs somebody that the pivot does not know.
+        # A larger clique without the pivot needs a node that is no neighbour of the pivot.
         pivot = max(candidates | done, key=lambda node: len(candidates & neighbours[node]))
         for node in sorted(candidates - neighbours[pivot]):
             near = neighbours[node]

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from spandet.config import Natural, Positive, Settings
 from spandet.encoding import Example
 from spandet.encoding.windows import Window, windows_of
-from spandet.inference.decoding import DecodingSettings, apart
+from spandet.inference.decoding import DecodingSettings, without_shared_words
 from spandet.text import Entity, WordSpan
 
 _NEAR = 2
@@ -97,7 +97,7 @@ def decoding_of(parts: Sequence[Part], decoding: DecodingSettings) -> DecodingSe
     take words away from another.
     """
     windowed = decoding.flat and not all(part.is_whole for part in parts)
-    return decoding.settled_later if windowed else decoding
+    return decoding.keeping_overlaps if windowed else decoding
 
 
 def joined(
@@ -177,7 +177,7 @@ def _uncrossed(windows: Sequence[list[Entity[WordSpan]]]) -> list[list[Entity[Wo
 
 def _apart(entities: Sequence[Entity[WordSpan]]) -> list[Entity[WordSpan]]:
     """The best that share no word."""
-    return apart(
+    return without_shared_words(
         entities,
         spans=lambda entity: [(piece.start, piece.end) for piece in entity.pieces],
         score=lambda entity: entity.score or 0.0,

@@ -22,7 +22,7 @@ from spandet.inference.batching import batches, documents_of, windows
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import device_of, to_numpy
-from spandet.inference.linking import Whole, assemble
+from spandet.inference.linking import DecodedEntity, assemble
 from spandet.inference.long_sentences import (
     LongSentences,
     Part,
@@ -371,7 +371,7 @@ class Recognizer:
         for whole in assemble(candidates, decoding):
             yield whole.sentence, self.entity(whole)
 
-    def entity(self, whole: Whole) -> Entity[WordSpan]:
+    def entity(self, whole: DecodedEntity) -> Entity[WordSpan]:
         """The entity by name."""
         spans = [WordSpan(start, end) for start, end in whole.spans]
         return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)

@@ -13,7 +13,7 @@ from spandet.encoding import Example
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import to_numpy
-from spandet.inference.linking import LIKELY, assemble
+from spandet.inference.linking import LINK_THRESHOLD, assemble
 from spandet.inference.recognizer import Recognizer
 from spandet.tensors import Stage
 from spandet.text import Document, Entity, Sentence, WordSpan
@@ -263,7 +263,7 @@ class _Beliefs:
         links = self.candidates.links
         assert links is not None  # noqa: S101 (asked only where there are some)
         link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
-        if link > LIKELY:
+        if link > LINK_THRESHOLD:
             return Reason.LINKS, "its fragments were linked with others as well"
         return Reason.LINKS, f"its fragments were not linked ({link:.2f})"
 

@@ -1,9 +1,11 @@
-"""Which decoding settings have the best F1?"""
+"""Tuning of the decoding settings on dev data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
+
+import numpy as np
 
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.recognizer import Recognizer
@@ -14,9 +16,9 @@ _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 
 
 def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSettings:
-    """The decoding settings with the best F1 on these documents: threshold and Soft-NMS.
+    """The decoding settings with the highest F1 on these documents: threshold, odds and Soft-NMS.
 
-    Settings that are not to be tuned (`tune = false`) stay as they are.
+    With `tune = false`, the settings of the recognizer are returned unchanged.
     """
     if not recognizer.decoding.tune:
         return recognizer.decoding
@@ -43,25 +45,24 @@ def best_threshold(scored: Iterable[tuple[float, bool]], gold: int) -> tuple[flo
     """The threshold with the highest F1, and that F1.
 
     Args:
-        scored: Of everything found, how sure it is and whether it is right.
-        gold: How many entities there are to find.
+        scored: The score of each prediction, and whether it is correct.
+        gold: Number of gold entities.
     """
-    ranked = sorted(scored, reverse=True)
-    best, best_f1, right = 0.5, 0.0, 0
-    for found, (score, is_right) in enumerate(ranked, start=1):
-        right += is_right
-        below = ranked[found][0] if found < len(ranked) else 0.0
-        f1 = 2 * right / (found + gold)
-        if below < score and f1 > best_f1:  # a threshold cannot part equal scores
-            best, best_f1 = (score + below) / 2, f1
-    return best, best_f1
+    predictions = np.array(list(scored), dtype=np.float64).reshape(-1, 2)
+    scores, correct = predictions[np.argsort(-predictions[:, 0])].T
+    below = np.append(scores, 0.0)[1:]
+    f1 = 2 * correct.cumsum() / (1 + np.arange(len(scores)) + gold)
+    f1[below == scores] = 0.0  # a threshold cannot separate equal scores
+    if not f1.any():
+        return 0.5, 0.0
+    best = f1.argmax()
+    return float(scores[best] + below[best]) / 2, float(f1[best])
 
 
 def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
-    """What to try: Soft-NMS only where the recipe uses it. The threshold comes last of all.
+    """The settings to compare, all with threshold 0; Soft-NMS only where the recipe uses it.
 
-    That nothing overlaps, or that what overlaps too much goes (`nms_decay = 0`), is a rule of the
-    recipe, and stays.
+    `flat` and `nms_decay = 0` are rules of the recipe, and are kept.
     """
     for min_odds in dict.fromkeys((settings.min_odds, 0.0)):
         everything = settings.model_copy(update={"threshold": 0.0, "min_odds": min_odds})
@@ -72,6 +73,6 @@ def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
 
 
 def _gold_keys(documents: Iterable[Document]) -> set[tuple[int, tuple[WordSpan, ...], str]]:
-    """The entities that words can express: the others are missed at every threshold."""
+    """Keys of the gold entities that end at word boundaries; no other can be predicted."""
     sentences = [own for document in documents for own in document.entities_in_words()[0]]
     return {(number, e.pieces, e.label) for number, own in enumerate(sentences) for e in own}

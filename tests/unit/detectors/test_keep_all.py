@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from spandet.detectors import DETECTORS, Detector
-from spandet.inference.decoding import DecodingSettings, Found, decode
+from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
 from spandet.inference.device import to_numpy
 from spandet.seeding import generator
 from spandet.tensors import SpanPredictions, WordFeatures
@@ -48,7 +48,7 @@ def detected(made: Detector, *, keep_all: bool) -> SpanPredictions:
         return made.detect(sentences(), rngs(), keep_all=keep_all)
 
 
-def shown(found: Found) -> list[list[object]]:
+def shown(found: DecodedSpans) -> list[list[object]]:
     return [found.sentence.tolist(), found.spans.tolist(), found.labels.tolist()]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.inference.candidates import Candidates
-from spandet.inference.decoding import DecodingSettings, apart, decode
+from spandet.inference.decoding import DecodingSettings, decode, without_shared_words
 
 Candidate = tuple[int, int, int, float]
 """start, end, label, probability of the label"""
@@ -207,7 +207,7 @@ def test_without_settings_crossings_are_settled_and_nothing_else_is_weakened() -
     assert decoded(nested) == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.85)]
     kept = decoded(nested, crossing="keep")
     assert kept == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.85), (0, 1, 5, 2, 0.8)]
-    assert DecodingSettings(flat=True, nms_decay=0.5, threshold=0.4).settled_later == (
+    assert DecodingSettings(flat=True, nms_decay=0.5, threshold=0.4).keeping_overlaps == (
         DecodingSettings(flat=False, nms_decay=1.0, threshold=0.4, crossing="keep")
     )
 
@@ -244,9 +244,11 @@ def test_flat_entities_are_chosen_by_the_score_that_is_told() -> None:
 
 
 def kept_apart(*items: tuple[float, list[tuple[int, int]]]) -> list[int]:
-    """The numbers of the items that `apart` keeps."""
+    """The numbers of the items that `without_shared_words` keeps."""
     numbered = list(enumerate(items))
-    kept = apart(numbered, spans=lambda item: item[1][1], score=lambda item: item[1][0])
+    kept = without_shared_words(
+        numbered, spans=lambda item: item[1][1], score=lambda item: item[1][0]
+    )
     return [number for number, _ in kept]
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spandet.inference.candidates import Candidates, LinkProbs
-from spandet.inference.decoding import DecodingSettings, apart, decode
-from spandet.inference.linking import LIKELY, Whole, assemble
+from spandet.inference.decoding import DecodingSettings, decode, without_shared_words
+from spandet.inference.linking import LINK_THRESHOLD, DecodedEntity, assemble
 from spandet.inference.long_sentences import LongSentences
 from spandet.inference.recognizer import ModelSettings, Recognizer
 from spandet.inference.tuning import _variants, tune
@@ -56,7 +56,7 @@ def candidates(seed: int, *, sentences: int = 2, count: int = 9) -> Candidates:
     return Candidates(np.stack([starts, ends], axis=-1), probs, rng.random(shape) > 0.1, links)
 
 
-def by_sentence(wholes: Sequence[Whole]) -> dict[int, list[Scored]]:
+def by_sentence(wholes: Sequence[DecodedEntity]) -> dict[int, list[Scored]]:
     found: dict[int, list[Scored]] = {}
     for whole in wholes:
         found.setdefault(whole.sentence, []).append((whole.score, whole.spans))
@@ -73,7 +73,7 @@ def test_flat_is_the_plain_rule_whatever_else_is_set(
         given_ = replace(predictions, links=links)
         changes = {"crossing": crossing, "nms_decay": decay, "nms_overlap": 0.3}
         flat = DecodingSettings.build({**FLAT, **changes}, where="decoding")
-        everything = by_sentence(assemble(given_, flat.settled_later))
+        everything = by_sentence(assemble(given_, flat.keeping_overlaps))
         got = by_sentence(assemble(given_, flat))
         assert {s: set(items) for s, items in got.items()} == {
             s: flattened(items) for s, items in everything.items()
@@ -157,7 +157,7 @@ def test_crossings_and_soft_nms_are_one_descent(seed: int, decay: float, overlap
     changes = {"nms_decay": decay, "nms_overlap": overlap}
     both = DecodingSettings.build({**FLAT, "flat": False, **changes}, where="decoding")
     plain = replace(predictions, links=None)
-    everything = by_sentence(assemble(plain, both.settled_later)).get(0, [])
+    everything = by_sentence(assemble(plain, both.keeping_overlaps)).get(0, [])
     got = by_sentence(assemble(plain, both)).get(0, [])
     wanted = plain_soft_nms(everything, decay, overlap)
     assert {(round(score, 5), spans) for score, spans in got} == wanted
@@ -165,7 +165,7 @@ def test_crossings_and_soft_nms_are_one_descent(seed: int, decay: float, overlap
 
 def test_of_equals_the_earlier_then_the_longer_one_stays() -> None:
     items: list[Scored] = [(0.5, ((2, 5),)), (0.5, ((1, 3),)), (0.5, ((1, 4),)), (0.5, ((8, 9),))]
-    kept = apart(items, spans=lambda item: item[1], score=lambda item: item[0])
+    kept = without_shared_words(items, spans=lambda item: item[1], score=lambda item: item[0])
     assert kept == [(0.5, ((1, 4),)), (0.5, ((8, 9),))]
 
 
@@ -183,7 +183,7 @@ def test_a_gap_leaves_room_and_a_fragment_alone_takes_none() -> None:
     )
     found = assemble(predictions, DecodingSettings(flat=True))
     assert [whole.spans for whole in found] == [((0, 1), (4, 5)), ((2, 3),)]
-    unlinked = replace(predictions, links=LinkProbs(together * LIKELY, alone))
+    unlinked = replace(predictions, links=LinkProbs(together * LINK_THRESHOLD, alone))
     found = assemble(unlinked, DecodingSettings(flat=True))
     assert [whole.spans for whole in found] == [((0, 5),)]
 
@@ -217,7 +217,7 @@ def test_flat_over_whole_sentences_and_over_windows(recognizer: Recognizer, word
     recognizer.decoding = recognizer.settings.decoding
     nested = recognizer(TEXT, flat=False)
     flat = recognizer(TEXT, flat=True)
-    recognizer.decoding = recognizer.decoding.settled_later
+    recognizer.decoding = recognizer.decoding.keeping_overlaps
     assert set(extents(flat)) == flattened(extents(recognizer(TEXT)))
     assert extents(flat) != extents(nested)
     recognizer.decoding = recognizer.settings.decoding.model_copy(update={"flat": True})

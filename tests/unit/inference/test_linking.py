@@ -13,7 +13,7 @@ from spandet import generate
 from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.device import to_numpy
-from spandet.inference.linking import Whole, assemble, maximal_cliques
+from spandet.inference.linking import DecodedEntity, assemble, maximal_cliques
 from spandet.tensors import SpanPredictions
 from spandet.text import Entity, WordSpan
 from spandet.training.batches import gold_spans
@@ -94,7 +94,7 @@ OPTIONS = st.builds(
 )
 
 
-def found(given_: Candidates, options: DecodingSettings) -> list[Whole]:
+def found(given_: Candidates, options: DecodingSettings) -> list[DecodedEntity]:
     result = decode(given_, options)
     rows = zip(
         result.sentence.tolist(),
@@ -104,7 +104,7 @@ def found(given_: Candidates, options: DecodingSettings) -> list[Whole]:
         result.origin.tolist(),
         strict=True,
     )
-    return [Whole(s, ((a, b),), label, score, (o,)) for s, (a, b), label, score, o in rows]
+    return [DecodedEntity(s, ((a, b),), label, score, (o,)) for s, (a, b), label, score, o in rows]
 
 
 @given(SEEDS, OPTIONS)

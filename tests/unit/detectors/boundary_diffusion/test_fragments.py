@@ -6,7 +6,7 @@ from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import to_numpy
-from spandet.inference.linking import Whole, assemble
+from spandet.inference.linking import DecodedEntity, assemble
 from spandet.seeding import generator
 from spandet.tensors import WordFeatures
 from support.sentence_toys import gold_spans, word_features
@@ -29,7 +29,7 @@ def rngs() -> list[torch.Generator]:
     return [generator("chance", length) for length in LENGTHS]
 
 
-def found(made: BoundaryDiffusion) -> list[Whole]:
+def found(made: BoundaryDiffusion) -> list[DecodedEntity]:
     with torch.inference_mode():
         return assemble(to_numpy(made.eval().detect(words(), rngs())), LOOSE)
 
