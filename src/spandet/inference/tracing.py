@@ -1,4 +1,4 @@
-"""The way of an entity: where its span stood after each stage, and why others got lost."""
+"""Tracing: the trajectory of each predicted entity, and why gold entities were missed."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ __all__ = [
 
 _Key = tuple[WordSpan, str]
 _Obstacle = tuple[int | None, Reason, str]
-"""The candidate that came nearest, and what stood in its way."""
+"""Index of the nearest candidate, and why it did not become the entity."""
 _ALL = {"threshold": 0.0}
 _OPEN = {**_ALL, "flat": False, "crossing": "keep", "nms_decay": 1.0}
-"""Decoding that lets everything pass that is an entity at all."""
+"""Changes of the decoding settings that switch off threshold and suppression."""
 
 
 def trace(
@@ -54,48 +54,50 @@ def trace(
     gold: bool = False,
     min_score: float | None = None,
 ) -> TracedDocument:
-    """What is found in a document, with the stages that led to each entity.
+    """Predict the entities of a document, each with its trajectory through the detector's stages.
 
     Args:
-        recognizer: Who looks for entities; every detector can be traced.
-        document: Where to look.
-        gold: The document's entities are what should be found: say of every entity whether it is
-            right, and of everything missed what came nearest and why it was not taken.
-        min_score: How sure an entity must be, in place of the threshold that was tuned.
+        recognizer: The model; every detector can be traced.
+        document: The document to predict.
+        gold: The entities of the document are gold annotations: mark each prediction as correct or
+            not, and give for each missed entity the nearest candidate and the reason.
+        min_score: Minimum score of an entity, in place of the tuned threshold.
     """
     by_sentence, misfits = document.entities_in_words()
     examples = recognizer.tagged(recognizer.examples_of(document))
     rows = zip(document.sentences, examples, by_sentence, strict=True)
     decoding = recognizer.surer(min_score)
     sentences = tuple(
-        _traced(_Beliefs(recognizer, example, decoding), sentence, own if gold else None)
+        _traced(_TracedCandidates(recognizer, example, decoding), sentence, own if gold else None)
         for sentence, example, own in rows
     )
     return TracedDocument(document, sentences, tuple(misfits) if gold else ())
 
 
 def _traced(
-    beliefs: _Beliefs, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
+    candidates: _TracedCandidates, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
 ) -> TracedSentence:
     if gold is None:
-        found = (TracedEntity(entity, one, more=more) for entity, one, more in beliefs.found)
+        found = (TracedEntity(entity, one, more=more) for entity, one, more in candidates.found)
         return TracedSentence(sentence, tuple(found))
     wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
     keys = {(entity.pieces, entity.label) for entity in wanted}
     judged = [
         TracedEntity(entity, one, right, "" if right else _remark(entity, wanted), more)
-        for entity, one, more in beliefs.found
+        for entity, one, more in candidates.found
         for right in [(entity.pieces, entity.label) in keys]
     ]
     hits = {(traced.entity.pieces, traced.entity.label) for traced in judged if traced.right}
     missed = (
-        _missed(beliefs, entity) for entity in wanted if (entity.pieces, entity.label) not in hits
+        _missed(candidates, entity)
+        for entity in wanted
+        if (entity.pieces, entity.label) not in hits
     )
     return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
 
 
 def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
-    """What is wrong with an entity that is not gold."""
+    """The error of a prediction that is not gold."""
     same = [other.label for other in gold if other.pieces == entity.pieces]
     if same:
         return f"right span, wrong type: gold says {' and '.join(same)}"
@@ -104,53 +106,53 @@ def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
     return "nothing like it in gold"
 
 
-def _missed(beliefs: _Beliefs, entity: Entity[WordSpan]) -> MissedEntity:
-    index, reason, why = _obstacle(beliefs, entity)
-    nearest = None if index is None else beliefs.candidate(index)
+def _missed(candidates: _TracedCandidates, entity: Entity[WordSpan]) -> MissedEntity:
+    index, reason, why = _obstacle(candidates, entity)
+    nearest = None if index is None else candidates.candidate(index)
     return MissedEntity(entity, nearest, reason, why)
 
 
-def _obstacle(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
-    """The first thing that stood in the way of an entity."""
-    index = beliefs.nearest(entity)
-    if entity.fragments and beliefs.candidates.links is None:
+def _obstacle(candidates: _TracedCandidates, entity: Entity[WordSpan]) -> _Obstacle:
+    """The first reason why an entity was missed."""
+    index = candidates.nearest(entity)
+    if entity.fragments and candidates.arrays.links is None:
         return index, Reason.GAP, "it has a gap, and a candidate has none"
-    if entity.label not in beliefs.labels:
+    if entity.label not in candidates.labels:
         return index, Reason.UNKNOWN_LABEL, f"the model does not know the label {entity.label}"
     if entity.fragments:
-        return _obstacle_of_pieces(beliefs, entity)
-    obstacle = _obstacle_of_span(beliefs, entity, beliefs.threshold)
+        return _obstacle_of_fragments(candidates, entity)
+    obstacle = _obstacle_of_span(candidates, entity, candidates.threshold)
     return obstacle or (index, Reason.PART, "taken for a part of something else")
 
 
 def _obstacle_of_span(
-    beliefs: _Beliefs, entity: Entity[WordSpan], threshold: float
+    candidates: _TracedCandidates, entity: Entity[WordSpan], threshold: float
 ) -> _Obstacle | None:
     """Why no candidate on these words was decoded with this label; None if one was."""
-    index = beliefs.nearest(entity)
+    index = candidates.nearest(entity)
     if index is None:
         return None, Reason.NO_CANDIDATE, "no candidate overlaps it"
-    fate = beliefs.fate(index, entity.label, threshold)
-    if beliefs.span(index) == entity.span:
-        return None if fate is None else (index, *fate)
-    end = "this one was emitted" if fate is None else f"this one: {fate[1]}"
+    rejection = candidates.rejection(index, entity.label, threshold)
+    if candidates.span(index) == entity.span:
+        return None if rejection is None else (index, *rejection)
+    end = "this one was emitted" if rejection is None else f"this one: {rejection[1]}"
     return index, Reason.BOUNDARIES, f"no candidate ended on exactly these words; {end}"
 
 
-def _obstacle_of_pieces(beliefs: _Beliefs, entity: Entity[WordSpan]) -> _Obstacle:
-    """Which piece is missing or, if they are all there, why they did not become this entity."""
-    pieces = [Entity(piece, entity.label) for piece in entity.fragments]
-    for piece in pieces:
-        # A piece may be unsure, as long as what it becomes is not.
-        missing = _obstacle_of_span(beliefs, piece, 0.0)
+def _obstacle_of_fragments(candidates: _TracedCandidates, entity: Entity[WordSpan]) -> _Obstacle:
+    """Why a fragment was not decoded or, if all were, why they did not become this entity."""
+    fragments = [Entity(span, entity.label) for span in entity.fragments]
+    for fragment in fragments:
+        # The threshold applies to the score of the entity, not to that of a fragment.
+        missing = _obstacle_of_span(candidates, fragment, 0.0)
         if missing is not None:
             index, reason, why = missing
-            return index, reason, f"its piece “{beliefs.words_of(piece.span)}”: {why}"
-    return beliefs.nearest(pieces[0]), *beliefs.why_not_joined(entity)
+            return index, reason, f"its fragment “{candidates.words_of(fragment.span)}”: {why}"
+    return candidates.nearest(fragments[0]), *candidates.why_not_linked(entity)
 
 
-class _Beliefs:
-    """All candidates of one sentence, and what decoding makes of them."""
+class _TracedCandidates:
+    """All candidates of one sentence with their trajectories, and the results of decoding."""
 
     def __init__(
         self, recognizer: Recognizer, example: Example, decoding: DecodingSettings
@@ -165,33 +167,33 @@ class _Beliefs:
         recognizer.modules().eval()
         predictions = recognizer.detect([example], keep_all=True)
         self.trace = predictions.trace
-        self.candidates = to_numpy(predictions)
-        self.kept: list[bool] = self.candidates.mask[0].tolist()
-        self.spans: list[list[int]] = self.candidates.spans[0].tolist()
-        self.probs: list[list[float]] = self.candidates.label_probs[0].tolist()
+        self.arrays = to_numpy(predictions)
+        self.kept: list[bool] = self.arrays.mask[0].tolist()
+        self.spans: list[list[int]] = self.arrays.spans[0].tolist()
+        self.probs: list[list[float]] = self.arrays.label_probs[0].tolist()
 
     @property
     def found(self) -> Iterator[tuple[Entity[WordSpan], Candidate, tuple[Candidate, ...]]]:
-        """What is emitted, from left to right, with its candidates: the first and the others."""
-        for whole in assemble(self.candidates, self.decoding):
-            first, *more = map(self.candidate, whole.origins)
-            yield self.recognizer.entity(whole), first, tuple(more)
+        """The predictions from left to right, each with its first candidate and the others."""
+        for decoded in assemble(self.arrays, self.decoding):
+            first, *more = map(self.candidate, decoded.origins)
+            yield self.recognizer.entity(decoded), first, tuple(more)
 
     def words_of(self, span: WordSpan) -> str:
-        """As they are read."""
+        """The words of a span, separated by spaces."""
         return " ".join(self.words[span.start : span.end])
 
     def span(self, index: int) -> WordSpan:
-        """Where a candidate ended."""
+        """The final span of a candidate."""
         return WordSpan(*self.spans[index])
 
     def candidate(self, index: int) -> Candidate:
-        """A candidate with its way."""
+        """A candidate with its trajectory."""
         steps = tuple(self._step(stage, index) for stage in self.trace)
         return Candidate(self.span(index), self._named(self.probs[index]), steps)
 
     def nearest(self, entity: Entity[WordSpan]) -> int | None:
-        """The candidate that overlaps an entity most in the end.
+        """The candidate whose final span overlaps an entity most.
 
         Among equals one that was not dropped, then the one most probable for the entity's label.
         """
@@ -206,12 +208,12 @@ class _Beliefs:
                 best, nearest = rank, index
         return nearest
 
-    def fate(self, index: int, label: str, threshold: float) -> tuple[Reason, str] | None:
+    def rejection(self, index: int, label: str, threshold: float) -> tuple[Reason, str] | None:
         """Why a candidate is not decoded with this label; None if it is."""
         probs = self.probs[index]
         own = self._alone(index)
         score = self._first_score(index)
-        # Where no stage gave a score, probabilities made the choice, and they say more.
+        # Without the score of a stage, the probabilities explain more.
         if not self.kept[index] and (score or own is not None):
             return Reason.DROPPED, f"dropped early{score}"
         against = f"against {probs[self._number(label)]:.2f}"
@@ -221,46 +223,46 @@ class _Beliefs:
         if own != label:
             why = f"taken for {own} ({probs[self._number(own)]:.2f} {against})"
             return Reason.OTHER_LABEL, why
-        return self._decoded_away((self.span(index), label), threshold)
+        return self._suppression((self.span(index), label), threshold)
 
     def _alone(self, index: int) -> str | None:
         """The label that a candidate would get if there were no other; None for "no entity"."""
         one = slice(index, index + 1)
-        spans, probs = self.candidates.spans[:, one], self.candidates.label_probs[:, one]
+        spans, probs = self.arrays.spans[:, one], self.arrays.label_probs[:, one]
         only = Candidates(spans, probs, np.ones((1, 1), dtype=bool))
         found = self.recognizer.entities(only, self._decoding(_OPEN))
         return next((entity.label for _, entity in found), None)
 
-    def _decoded_away(self, key: _Key, threshold: float) -> tuple[Reason, str] | None:
-        """The first rule of decoding that stands in the way."""
+    def _suppression(self, key: _Key, threshold: float) -> tuple[Reason, str] | None:
+        """The first rule of decoding that removes a candidate; None if it is decoded."""
         if key not in self._merged:
             (other,) = (label for span, label in self._merged if span == key[0])
             return Reason.SAME_SPAN, f"another candidate on the same words won, as {other}"
         if self._merged[key] <= threshold:
             return Reason.THRESHOLD, _below(self._merged[key], threshold)
-        if self._settled.get(key, 0.0) > threshold:
+        if self._decoded.get(key, 0.0) > threshold:
             return None
         if self.decoding.flat:
-            return Reason.SUPPRESSED, "nothing may overlap: a surer candidate has some of its words"
-        if key not in self._uncrossed or self._crosses_settled(key[0], threshold):
+            return Reason.SUPPRESSED, "flat: it shares words with a higher-scoring candidate"
+        if key not in self._uncrossed or self._crosses_decoded(key[0], threshold):
             return Reason.CROSSING, "it crosses another candidate"
-        return Reason.SUPPRESSED, "Soft-NMS: it overlaps a surer candidate too much"
+        return Reason.SUPPRESSED, "Soft-NMS: it overlaps a higher-scoring candidate too much"
 
-    def _crosses_settled(self, span: WordSpan, threshold: float) -> bool:
-        """Does a span cross one that was decoded, where that is not allowed?"""
+    def _crosses_decoded(self, span: WordSpan, threshold: float) -> bool:
+        """Whether a span crosses a decoded one, and crossing is not allowed."""
         if self.decoding.crossing == "keep":
             return False
-        decoded = (other for (other, _), score in self._settled.items() if score > threshold)
+        decoded = (other for (other, _), score in self._decoded.items() if score > threshold)
         return any(map(span.crosses, decoded))
 
-    def why_not_joined(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
-        """Why pieces that were all decoded did not become this entity."""
+    def why_not_linked(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
+        """Why fragments that were all decoded did not become this entity."""
         key = (entity.pieces, entity.label)
-        for _, whole in self.recognizer.entities(self.candidates, self._decoding(_ALL)):
-            if (whole.pieces, whole.label) == key:
-                return Reason.THRESHOLD, _below(whole.score or 0.0, self.threshold)
-        nearest = [self.nearest(Entity(piece, entity.label)) for piece in entity.fragments]
-        links = self.candidates.links
+        for _, other in self.recognizer.entities(self.arrays, self._decoding(_ALL)):
+            if (other.pieces, other.label) == key:
+                return Reason.THRESHOLD, _below(other.score or 0.0, self.threshold)
+        nearest = [self.nearest(Entity(span, entity.label)) for span in entity.fragments]
+        links = self.arrays.links
         assert links is not None  # noqa: S101 (asked only where there are some)
         link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
         if link > LINK_THRESHOLD:
@@ -276,12 +278,12 @@ class _Beliefs:
         return self._scores({**_ALL, "flat": False, "nms_decay": 1.0})
 
     @cached_property
-    def _settled(self) -> Mapping[_Key, float]:
+    def _decoded(self) -> Mapping[_Key, float]:
         return self._scores(_ALL)
 
     def _scores(self, changes: Mapping[str, object]) -> Mapping[_Key, float]:
-        """What decoding makes of each span by itself."""
-        spans = replace(self.candidates, links=None)
+        """The decoded spans with their scores, without linking."""
+        spans = replace(self.arrays, links=None)
         found = self.recognizer.entities(spans, self._decoding(changes))
         return {(entity.span, entity.label): entity.score or 0.0 for _, entity in found}
 
@@ -289,19 +291,19 @@ class _Beliefs:
         return self.decoding.model_copy(update=changes)
 
     def _is_span(self, index: int) -> bool:
-        """Was a dropped candidate a span to the end? Detectors leave one that was not empty."""
+        """Whether the final span is not empty; detectors leave invalid candidates empty."""
         start, end = self.spans[index]
         return start < end
 
     def _first_score(self, index: int) -> str:
-        """The score that dropped a candidate, if a stage gave one."""
+        """The first score of a candidate, for a message; empty if no stage predicts one."""
         for stage in self.trace:
             if stage.scores is not None:
                 return f" ({stage.name} score {stage.scores[0, index].item():.2f})"
         return ""
 
     def _number(self, label: str) -> int:
-        """The id of a label; 0 for one that the model does not know."""
+        """The id of a label; 0 for an unknown one."""
         return self.labels.index(label) + 1 if label in self.labels else 0
 
     def _step(self, stage: Stage, index: int) -> Step:
@@ -320,6 +322,6 @@ def _below(score: float, threshold: float) -> str:
 
 
 def _overlap(one: WordSpan, other: WordSpan) -> float:
-    """Shared words among all words of the two."""
+    """Intersection over union, in words."""
     shared = max(0, min(one.end, other.end) - max(one.start, other.start))
     return shared / (len(one) + len(other) - shared)

@@ -72,7 +72,7 @@ def test_what_is_found_is_what_is_predicted(
 
 
 @pytest.mark.parametrize("min_score", [0.0, 0.9])
-def test_surer_or_less_sure_as_in_prediction(
+def test_a_minimum_score_acts_as_in_prediction(
     recognizer: Recognizer, documents: list[Document], min_score: float
 ) -> None:
     changed = False
@@ -292,7 +292,7 @@ def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> 
             [SURE, ((0, 2), True, 0.9, (0.2, 0.7, 0.1))],
             (0, 2, "X"),
             {"nms_decay": 0.5},
-            ("suppressed", "Soft-NMS: it overlaps a surer candidate too much"),
+            ("suppressed", "Soft-NMS: it overlaps a higher-scoring candidate too much"),
         ),
         (
             [SURE],
@@ -362,12 +362,12 @@ def test_an_entity_in_pieces_has_a_candidate_for_each() -> None:
         (
             [piece(0, 1)],
             links(1),
-            ("no-candidate", "its piece “c”: no candidate overlaps it"),
+            ("no-candidate", "its fragment “c”: no candidate overlaps it"),
         ),
         (
             [piece(0, 1), ((2, 3), True, 0.9, (0.8, 0.1, 0.1))],
             links(2, (0, 1, 0.9)),
-            ("no-entity", "its piece “c”: “no entity” was more probable (0.80 against 0.10)"),
+            ("no-entity", "its fragment “c”: “no entity” was more probable (0.80 against 0.10)"),
         ),
         (
             [piece(0, 1), piece(2, 3)],
