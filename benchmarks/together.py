@@ -45,8 +45,8 @@ def ensemble(predictions: Sequence[Document]) -> Document:
     scores: Counter[tuple[object, str]] = Counter()
     entities: dict[tuple[object, str], Entity] = {}
     for entity in (entity for document in predictions for entity in document.entities):
-        scores[entity.pieces, entity.label] += (entity.score or 0.0) / len(predictions)
-        entities[entity.pieces, entity.label] = entity
+        scores[entity.spans, entity.label] += (entity.score or 0.0) / len(predictions)
+        entities[entity.spans, entity.label] = entity
     best: dict[object, Entity] = {}
     for key, score in scores.most_common():
         best.setdefault(key[0], replace(entities[key], score=min(score, 1.0)))

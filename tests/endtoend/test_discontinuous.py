@@ -89,8 +89,8 @@ def test_every_command_knows_them(model: Path, tmp_path: Path) -> None:
     predicted = list(read(found))
     assert predicted == list(Recognizer.from_pretrained(model).predict(SEEN))
     run("convert", found, tmp_path / "brat", "--to", "brat")
-    pieces = [[e.pieces for e in d.entities] for d in read(tmp_path / "brat")]
-    assert sorted(pieces) == sorted([e.pieces for e in d.entities] for d in predicted)
+    pieces = [[e.spans for e in d.entities] for d in read(tmp_path / "brat")]
+    assert sorted(pieces) == sorted([e.spans for e in d.entities] for d in predicted)
 
     report = json.loads(run("evaluate", gold, found, "--json"))
     assert report["micro"]["f1"] >= 0.9

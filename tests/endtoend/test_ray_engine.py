@@ -60,8 +60,8 @@ def assert_same(folder: Path, plain: list[Document]) -> None:
     made = list(spandet.read(folder, "jsonl"))
     assert [(d.id, d.text, d.metadata) for d in made] == [(d.id, d.text, d.metadata) for d in plain]
     for one, other in zip(made, plain, strict=True):
-        assert [(e.pieces, e.label) for e in one.entities] == [
-            (e.pieces, e.label) for e in other.entities
+        assert [(e.spans, e.label) for e in one.entities] == [
+            (e.spans, e.label) for e in other.entities
         ]
         scores = [e.score for e in other.entities]
         assert [e.score for e in one.entities] == pytest.approx(scores, abs=1e-5)

@@ -118,7 +118,7 @@ class Naive:
 
     @property
     def keys(self) -> set[Key]:
-        return {(entity.pieces, entity.label) for entity in self.document.entities}
+        return {(entity.spans, entity.label) for entity in self.document.entities}
 
 
 def words_of(gold: Document) -> list[CharSpan]:
@@ -365,7 +365,7 @@ def test_statistics_equal_the_oracle(case_list: list[Case]) -> None:
     gold, _ = corpora(case_list)
     found = describe(gold)
     everything = [
-        ((entity.pieces, entity.label), document)
+        ((entity.spans, entity.label), document)
         for document in gold
         for entity in document.entities
     ]

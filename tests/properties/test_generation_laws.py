@@ -51,7 +51,7 @@ def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
 ) -> None:
     for document in sample(*asked):
         for row in document.rows():  # an entity that cuts a word or leaves its sentence is an error
-            assert len({(e.pieces, e.label) for e in row.entities}) == len(row.entities)
+            assert len({(e.spans, e.label) for e in row.entities}) == len(row.entities)
             spans = [entity.span for entity in row.entities if not entity.fragments]
             assert all(len(span) <= 30 for span in spans)
             assert all(sum(other.contains(span) for other in spans) <= 4 for span in spans)
@@ -63,9 +63,9 @@ def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) 
     for document in sample(*asked):
         in_words = [entity for row in document.rows() for entity in row.entities]
         for entity, counted in zip(document.entities, in_words, strict=True):
-            assert len(entity.pieces) == len(counted.pieces)  # a gap is never only white space
+            assert len(entity.spans) == len(counted.spans)  # a gap is never only white space
             assert asked[2] == "clinic" or not entity.fragments
-            for piece in entity.pieces:
+            for piece in entity.spans:
                 words = document.text[piece.start : piece.end]
                 assert words == words.strip() != ""
 

@@ -165,11 +165,11 @@ def test_a_page_without_its_tags_is_the_text(documents: list[Document]) -> None:
 def test_a_page_marks_exactly_the_characters_of_every_entity(document: Document) -> None:
     read = Reader(to_html([document], title="t"))
     for number, entity in enumerate(document.entities):
-        pieces = [document.text[piece.start : piece.end] for piece in entity.pieces]
+        pieces = [document.text[piece.start : piece.end] for piece in entity.spans]
         assert read.covered[0, "all", str(number)] == writable("".join(pieces))
     described = [mark["data-at"] for mark in read.marks if "data-at" in mark]
     offsets = [
-        ",".join(f"{piece.start}:{piece.end}" for piece in entity.pieces)
+        ",".join(f"{piece.start}:{piece.end}" for piece in entity.spans)
         for entity in document.entities
     ]
     assert sorted(described) == sorted(offsets)
@@ -185,7 +185,7 @@ def pairs(draw: st.DrawFn) -> tuple[Document, Document]:
 
 
 def _distinct(document: Document) -> set[tuple[tuple[CharSpan, ...], str]]:
-    return {(entity.pieces, entity.label) for entity in document.entities}
+    return {(entity.spans, entity.label) for entity in document.entities}
 
 
 @given(st.lists(pairs(), max_size=2), WIDTHS.map(lambda width: width + 20))

@@ -81,24 +81,22 @@ def _traced(
         found = (TracedEntity(entity, one, more=more) for entity, one, more in candidates.found)
         return TracedSentence(sentence, tuple(found))
     wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
-    keys = {(entity.pieces, entity.label) for entity in wanted}
+    keys = {(entity.spans, entity.label) for entity in wanted}
     judged = [
         TracedEntity(entity, one, right, "" if right else _remark(entity, wanted), more)
         for entity, one, more in candidates.found
-        for right in [(entity.pieces, entity.label) in keys]
+        for right in [(entity.spans, entity.label) in keys]
     ]
-    hits = {(traced.entity.pieces, traced.entity.label) for traced in judged if traced.right}
+    hits = {(traced.entity.spans, traced.entity.label) for traced in judged if traced.right}
     missed = (
-        _missed(candidates, entity)
-        for entity in wanted
-        if (entity.pieces, entity.label) not in hits
+        _missed(candidates, entity) for entity in wanted if (entity.spans, entity.label) not in hits
     )
     return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
 
 
 def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
     """The error of a prediction that is not gold."""
-    same = [other.label for other in gold if other.pieces == entity.pieces]
+    same = [other.label for other in gold if other.spans == entity.spans]
     if same:
         return f"right span, wrong type: gold says {' and '.join(same)}"
     if any(other.label == entity.label and other.span.overlaps(entity.span) for other in gold):
@@ -257,9 +255,9 @@ class _TracedCandidates:
 
     def why_not_linked(self, entity: Entity[WordSpan]) -> tuple[Reason, str]:
         """Why fragments that were all decoded did not become this entity."""
-        key = (entity.pieces, entity.label)
+        key = (entity.spans, entity.label)
         for _, other in self.recognizer.entities(self.arrays, self._decoding(_ALL)):
-            if (other.pieces, other.label) == key:
+            if (other.spans, other.label) == key:
                 return Reason.THRESHOLD, _below(other.score or 0.0, self.threshold)
         nearest = [self.nearest(Entity(span, entity.label)) for span in entity.fragments]
         links = self.arrays.links

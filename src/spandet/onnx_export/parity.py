@@ -121,7 +121,7 @@ def _is_tie(
 
 
 def _by_key(document: Document) -> dict[_Key, Entity[CharSpan]]:
-    return {(entity.pieces, entity.label): entity for entity in document.entities}
+    return {(entity.spans, entity.label): entity for entity in document.entities}
 
 
 def _score(entity: Entity[CharSpan]) -> float:

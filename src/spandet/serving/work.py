@@ -150,5 +150,5 @@ def _shifted_trace(traced: TracedSentence, by: int) -> TracedSentence:
 
 
 def _shifted_entity(entity: Entity[CharSpan], by: int) -> Entity[CharSpan]:
-    pieces = (CharSpan(piece.start + by, piece.end + by) for piece in entity.pieces)
-    return Entity.from_fragments(pieces, entity.label, entity.score)
+    fragments = (CharSpan(span.start + by, span.end + by) for span in entity.spans)
+    return Entity.from_fragments(fragments, entity.label, entity.score)

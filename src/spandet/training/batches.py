@@ -111,7 +111,7 @@ def _link(
         places.setdefault(item, []).append(place)
     for entity in entities:
         number = numbers[entity.label]
-        own = [places[piece.start, piece.end, number] for piece in entity.pieces]
+        own = [places[span.start, span.end, number] for span in entity.spans]
         if len(own) == 1:
             alone[own[0]] = 1.0
         else:

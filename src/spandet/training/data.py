@@ -86,7 +86,7 @@ def _cut(document: Document, sentences: int) -> Document:
 def _content(documents: Iterable[Document]) -> str:
     digest = hashlib.sha256()
     for document in documents:
-        entities = [(entity.pieces, entity.label) for entity in document.entities]
+        entities = [(entity.spans, entity.label) for entity in document.entities]
         sentences = [(s.words, s.starts, s.tags, s.before, s.after) for s in document.sentences]
         facts = repr((document.text, entities, sentences))
         digest.update(facts.encode("utf-8", "surrogatepass"))

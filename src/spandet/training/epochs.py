@@ -212,9 +212,9 @@ def dev_score(
         untuned: The recipe's threshold.
         tune: Choose the threshold; otherwise the scores are those at `untuned`.
     """
-    keys = {(n, e.pieces, e.label) for n, d in enumerate(gold) for e in d.entities}
+    keys = {(n, e.spans, e.label) for n, d in enumerate(gold) for e in d.entities}
     scored = [
-        (e.score or 0.0, (n, e.pieces, e.label) in keys)
+        (e.score or 0.0, (n, e.spans, e.label) in keys)
         for n, d in enumerate(predicted)
         for e in d.entities
     ]

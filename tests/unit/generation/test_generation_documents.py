@@ -52,7 +52,7 @@ def test_the_clinic_is_the_same_on_every_machine() -> None:
     for document in generate(40, seed=7, domain="clinic"):
         digest.update(f"{document.id}\n{document.text}\n".encode())
         for entity in document.entities:
-            pieces = " ".join(f"{piece.start}:{piece.end}" for piece in entity.pieces)
+            pieces = " ".join(f"{piece.start}:{piece.end}" for piece in entity.spans)
             digest.update(f"{pieces} {entity.label}\n".encode())
     assert digest.hexdigest() == "02fac959b29211a33066258ec25d2494ef4da3237182417a8d0d75f37f0836b0"
 
@@ -66,7 +66,7 @@ def test_half_of_the_symptoms_are_in_pieces_and_some_pieces_are_shared() -> None
             shared += len(set(pieces)) < len(pieces)
             whole = [e.span for e in row.entities if not e.fragments]
             nested += any(span.contains(piece) for span in whole for piece, _ in pieces)
-            found.update(len(e.pieces) for e in row.entities if e.label == "symptom")
+            found.update(len(e.spans) for e in row.entities if e.label == "symptom")
     assert 0.3 < found[1] / found.total() < 0.7
     assert found[3] > 10
     assert set(found) == {1, 2, 3}

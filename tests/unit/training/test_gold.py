@@ -55,9 +55,9 @@ def test_pieces_of_one_entity_belong_together_and_no_others(found: list[WordRow]
                 strict=True,
             )
         ]
-        assert set(items) == {(piece, e.label) for e in known for piece in e.pieces}
+        assert set(items) == {(piece, e.label) for e in known for piece in e.spans}
         for a, (one, label) in enumerate(items):
-            whole = any(e.pieces == (one,) and e.label == label for e in known)
+            whole = any(e.spans == (one,) and e.label == label for e in known)
             assert gold.links.alone[i, a] == whole
             for b, (other, same) in enumerate(items):
                 linked = one != other and any(
