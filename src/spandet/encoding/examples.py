@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
@@ -31,7 +32,7 @@ def examples_of(
     *,
     context_words: int,
     passage_words: int = 0,
-    neighbour_sentences: bool = False,
+    neighbour_sentences: int = 0,
 ) -> list[Example]:
     """One example per sentence, with its passage or some neighbouring words as context.
 
@@ -42,8 +43,9 @@ def examples_of(
         document: Where the sentences are.
         context_words: Most words on each side.
         passage_words: Most words of a passage; 0: there are none.
-        neighbour_sentences: The words on each side are those of the next sentence that has any;
-            what the source had before or after the document counts as one.
+        neighbour_sentences: If not 0, the words on each side are those of this many nearest
+            sentences with words. The source's words before and after the document count as one
+            sentence, unless the lengths of their sentences are known.
     """
     sentences = document.sentences
     if not sentences:
@@ -53,8 +55,11 @@ def examples_of(
     before, after = sentences[0].before, sentences[-1].after
     if neighbour_sentences:
         own = [sentence.words for sentence in sentences]
-        lefts = _previous([before, *own])
-        rights = reversed(list(_previous([after, *reversed(own)])))
+        outer = _split(before, sentences[0].before_lengths)
+        lefts = _previous(outer, own, neighbour_sentences)
+        outer = _split(after, sentences[-1].after_lengths)
+        # From right to left, each sentence still in reading order.
+        rights = _previous(outer[::-1], own[::-1], neighbour_sentences, backwards=True)[::-1]
         return [
             Example(
                 sentence.words,
@@ -77,12 +82,31 @@ def examples_of(
     ]
 
 
-def _previous(runs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """For each run of words but the first: the nearest one before it that is not empty."""
-    nearest: tuple[str, ...] = ()
-    for before, _ in pairwise(runs):
-        nearest = before or nearest
-        yield nearest
+def _split(words: tuple[str, ...], lengths: Sequence[int]) -> list[tuple[str, ...]]:
+    """The sentences of the given lengths; without lengths, all words as one sentence."""
+    if not lengths:
+        return [words]
+    return [words[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+
+
+def _previous(
+    outer: Sequence[tuple[str, ...]],
+    own: Sequence[tuple[str, ...]],
+    count: int,
+    *,
+    backwards: bool = False,
+) -> list[tuple[str, ...]]:
+    """For each own sentence, the words of the `count` nearest sentences before it with any words.
+
+    `backwards`: sentences are given from right to left, and "before" is after them in the text.
+    """
+    nearest = deque((words for words in outer if words), maxlen=count)
+    found = []
+    for words in own:
+        found.append(tuple(chain.from_iterable(reversed(nearest) if backwards else nearest)))
+        if words:
+            nearest.append(words)
+    return found
 
 
 def passages(sentences: Sequence[Sentence], words: int) -> Iterator[list[Sentence]]:

@@ -1,7 +1,7 @@
 """Words to sub-word pieces, and sentences with their context to rows of pieces."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -41,6 +41,8 @@ class Special:
     suffix: tuple[int, ...]
     unknown: int
     padding: int
+    separator: int | None = None
+    """Piece between a sentence and its context; None: no separators."""
 
 
 @dataclass(frozen=True)
@@ -146,25 +148,37 @@ class PieceMaker:
 
     def _cut(self, examples: Sequence[Example]) -> list[_Cut]:
         contexts = [self._context_of(example) for example in examples]
-        words = [
-            (*left, *example.words, *right)
+        texts = [
+            (left, example.words, right)
             for example, (left, right) in zip(examples, contexts, strict=True)
         ]
-        known = self.pieces_of(chain.from_iterable(words))
-        cuts = []
-        for example, (left, right), all_words in zip(examples, contexts, words, strict=True):
-            counts = [len(known[word]) for word in example.words]
-            windows = windows_of(
-                sum(len(known[word]) for word in left),
-                sum(counts),
-                sum(len(known[word]) for word in right),
-                capacity=self._capacity,
-                context=self._context,
-                overlap=self._overlap,
-            )
-            pieces = list(chain.from_iterable([known[word] for word in all_words]))
-            cuts.append(_Cut(pieces, counts, windows))
-        return cuts
+        known = self.pieces_of(chain.from_iterable(chain.from_iterable(texts)))
+        return [self._cut_one(known, *text) for text in texts]
+
+    def _cut_one(
+        self,
+        known: Mapping[str, list[int]],
+        left: Iterable[str],
+        words: Iterable[str],
+        right: Iterable[str],
+    ) -> _Cut:
+        """A sentence and its context, with separators between them if there are any."""
+        before, own, after = (
+            list(chain.from_iterable(map(known.__getitem__, run))) for run in (left, words, right)
+        )
+        if self._special.separator is not None:
+            # As the context's nearest piece, a separator is in a row whenever context is.
+            before += [self._special.separator] * bool(before)
+            after = [self._special.separator] * bool(after) + after
+        windows = windows_of(
+            len(before),
+            len(own),
+            len(after),
+            capacity=self._capacity,
+            context=self._context,
+            overlap=self._overlap,
+        )
+        return _Cut([*before, *own, *after], [len(known[word]) for word in words], windows)
 
     def _context_of(self, example: Example) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The context words that can be needed, given that each has at least one piece."""

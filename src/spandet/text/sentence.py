@@ -26,6 +26,10 @@ class Sentence:
     after: tuple[str, ...] = ()
     """Words that follow it in its source without being part of the document (context only)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    before_lengths: tuple[int, ...] = ()
+    """Number of words of each sentence in `before`; empty: unknown, it counts as one sentence."""
+    after_lengths: tuple[int, ...] = ()
+    """Number of words of each sentence in `after`; empty: unknown, it counts as one sentence."""
 
     def __post_init__(self) -> None:
         if len(self.starts) != len(self.words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, pairwise
 
 import pytest
@@ -47,6 +48,55 @@ def test_the_next_sentences_are_context_and_the_source_counts_as_one() -> None:
         Example(("f",), left=("d", "e"), right=("r", "s")),
     ]
     assert read(0) == examples_of(document, context_words=0)
+
+
+def test_several_sentences_on_each_side_are_context() -> None:
+    document = Document.from_rows([*ROWS, WordRow(["f"], after=["r", "s"])])
+    assert examples_of(document, context_words=9, neighbour_sentences=2) == [
+        Example(("a", "b"), left=("p", "q"), right=("c", "d", "e", "f")),
+        Example((), left=("p", "q", "a", "b"), right=("c", "d", "e", "f")),
+        Example(("c", "d", "e"), ("X", "Y", "Z"), left=("p", "q", "a", "b"), right=("f", "r", "s")),
+        Example(("f",), left=("a", "b", "c", "d", "e"), right=("r", "s")),
+    ]
+    nearest = examples_of(document, context_words=3, neighbour_sentences=2)
+    assert nearest[0].right == ("c", "d", "e")
+    assert nearest[3].left == ("c", "d", "e")
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.integers(1, 4),
+)
+def test_neighbours_equal_those_of_the_whole_source(
+    own: list[int], before: list[int], after: list[int], count: int
+) -> None:
+    """A document that knows the sentences around it has the context of the whole."""
+    lengths = [*before, *own, *after]
+    sentences = [tuple(f"{i}.{j}" for j in range(n)) for i, n in enumerate(lengths)]
+    chosen = slice(len(before), len(before) + len(own))
+    document = Document.from_rows([WordRow(words) for words in sentences[chosen]])
+    first, *rest = document.sentences
+    first = replace(
+        first,
+        before=tuple(chain.from_iterable(sentences[: len(before)])),
+        before_lengths=tuple(before),
+    )
+    inner = [first, *rest]
+    inner[-1] = replace(
+        inner[-1],
+        after=tuple(chain.from_iterable(sentences[chosen.stop :])),
+        after_lengths=tuple(after),
+    )
+    document = replace(document, own_sentences=tuple(inner))
+    found = examples_of(document, context_words=99, neighbour_sentences=count)
+    for number, example in enumerate(found, start=len(before)):
+        left = [words for words in sentences[:number] if words][-count:]
+        right = [words for words in sentences[number + 1 :] if words][:count]
+        assert example.words == sentences[number]
+        assert example.left == tuple(chain.from_iterable(left))
+        assert example.right == tuple(chain.from_iterable(right))
 
 
 def test_raw_text_is_segmented_and_nothing_gives_nothing() -> None:

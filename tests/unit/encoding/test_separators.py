@@ -1,0 +1,65 @@
+"""Separators between a sentence and its context."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from spandet.encoding import Example
+from spandet.encoding.pieces import PieceMaker, Special
+
+CLS, SEP, MARK = 1, 2, 3
+LETTERS = {letter: number for number, letter in enumerate("abcdefgh", start=10)}
+
+
+def maker(*, context: int, limit: int = 20, separator: int | None = MARK) -> PieceMaker:
+    backend = Tokenizer(models.WordLevel({**LETTERS, "?": 4}, unk_token="?"))  # noqa: S106
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = Special(prefix=(CLS,), suffix=(SEP,), unknown=4, padding=0, separator=separator)
+    return PieceMaker(backend, special, limit=limit, context=context, overlap=2, shared=False)
+
+
+def example(left: str, words: str, right: str) -> Example:
+    return Example(tuple(words), left=tuple(left), right=tuple(right))
+
+
+def row(made: PieceMaker, one: Example) -> str:
+    """The pieces of the only row as letters; | is a separator."""
+    batch = made.prepare([one])
+    letters = {number: letter for letter, number in LETTERS.items()}
+    letters |= {CLS: "<", SEP: ">", MARK: "|"}
+    (ids,) = batch.ids.tolist()
+    own = [letters[ids[place]] for place in batch.places.tolist()]
+    assert own == list(one.words)  # the words' own pieces are where `places` says
+    assert made.sizes([one]) == [len(ids)]
+    return "".join(letters[piece] for piece in ids)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("ab", "ef", "<ab|cd|ef>"),
+        ("ab", "", "<ab|cd>"),
+        ("", "ef", "<cd|ef>"),
+        ("", "", "<cd>"),
+    ],
+)
+def test_a_separator_is_where_context_is(left: str, right: str, expected: str) -> None:
+    one = example(left, "cd", right)
+    assert row(maker(context=20), one) == expected
+    assert row(maker(context=20, separator=None), one) == expected.replace("|", "")
+
+
+def test_separators_count_as_context() -> None:
+    one = example("abab", "cd", "efef")
+    assert row(maker(context=6), one) == "<ab|cd|ef>"
+    assert row(maker(context=20, limit=10), one) == "<ab|cd|ef>"
+    assert row(maker(context=0), one) == "<cd>"
+
+
+def test_a_sentence_over_the_limit_has_neither_context_nor_separators() -> None:
+    one = example("ab", "cdefgh", "ab")
+    batch = maker(context=20, limit=6).prepare([one])
+    assert MARK not in batch.ids.flatten().tolist()
+    places = batch.ids.flatten()[batch.places].tolist()
+    assert places == [LETTERS[letter] for letter in one.words]
