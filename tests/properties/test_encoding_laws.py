@@ -329,11 +329,11 @@ def test_only_context_within_the_budget_is_read(bert: Path) -> None:
 
 
 def test_neighbour_sentences_are_read_whole_as_far_as_they_fit(bert: Path) -> None:
-    encoder = build(bert, ["transformer"], NONE, neighbour_sentences=True)
+    encoder = build(bert, ["transformer"], NONE, neighbour_sentences=1)
     assert encoder.context_words == LIMIT - 2
     rows_ = [WordRow(["the", "ab"]), WordRow(["q"]), WordRow(["r", "z"] * LIMIT), WordRow(["ab"])]
     first, second, *_ = examples_of(
-        Document.from_rows(rows_), context_words=encoder.context_words, neighbour_sentences=True
+        Document.from_rows(rows_), context_words=encoder.context_words, neighbour_sentences=1
     )
     assert first.right == ("q",)
     batch = encoder.prepare([first, second]).pieces
@@ -341,6 +341,15 @@ def test_neighbour_sentences_are_read_whole_as_far_as_they_fit(bert: Path) -> No
     shown = [row[mask].tolist()[1:-1] for row, mask in zip(batch.ids, batch.mask, strict=True)]
     assert shown[0] == _pieces(encoder, ("the", "ab", "q"))
     assert shown[1] == _pieces(encoder, ("the", "ab", "q", *["r", "z"] * LIMIT))[: LIMIT - 2]
+
+
+def test_separators_are_those_of_the_tokenizer(bert: Path) -> None:
+    encoder = build(bert, ["transformer"], NONE, neighbour_sentences=2, separators=True)
+    batch = encoder.prepare([Example(("the", "ab"), left=("q",), right=("r", "z"))]).pieces
+    assert batch is not None
+    cls, sep = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
+    sides = [_pieces(encoder, words) for words in (("q",), ("the", "ab"), ("r", "z"))]
+    assert batch.ids.tolist() == [[cls, *sides[0], sep, *sides[1], sep, *sides[2], sep]]
 
 
 @torch.no_grad()

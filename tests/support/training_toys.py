@@ -56,7 +56,7 @@ class ToyEncoder(nn.Module):
         super().__init__()
         self.dim = dim
         self.context_words = self.passage_words = 0
-        self.neighbour_sentences = False
+        self.neighbour_sentences = 0
         self.transformer = nn.Embedding(WORDS, dim)
         self.rest = nn.Linear(dim, dim)
         self.dropout = nn.Dropout(dropout)

@@ -131,9 +131,9 @@ class Encoder(nn.Module):
         return self.settings.transformer.context if self.settings.transformer else 0
 
     @property
-    def neighbour_sentences(self) -> bool:
-        """Whether the context of a sentence is the sentences next to it."""
-        return bool(self.settings.transformer and self.settings.transformer.neighbour_sentences)
+    def neighbour_sentences(self) -> int:
+        """Number of sentences of context on each side; 0: context is not counted in sentences."""
+        return self.settings.transformer.neighbour_sentences if self.settings.transformer else 0
 
     @property
     def passage_words(self) -> int:

@@ -142,6 +142,8 @@ def _check(config: Any, tokenizer: Any, settings: TransformerSettings, where: st
         raise ConfigError(f"{where} is an encoder-decoder model; expected an encoder")
     if not tokenizer.is_fast:
         raise ConfigError(f"{where} has no fast tokenizer (tokenizer.json), which spandet needs")
+    if settings.separators and tokenizer.sep_token_id is None:
+        raise ConfigError(f"{where} has no separator, which separators = true needs")
     if settings.layers > config.num_hidden_layers:
         raise ConfigError(
             f"[encoder.transformer] layers: {settings.layers}, but {settings.name} has only "
@@ -168,6 +170,7 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
             suffix=tuple(framed.ids[last + 1 :]),
             unknown=padding if unknown is None else unknown,
             padding=padding,
+            separator=tokenizer.sep_token_id if settings.separators else None,
         ),
         limit=limit,
         context=limit if settings.neighbour_sentences else settings.context,

@@ -29,9 +29,11 @@ class TransformerSettings(PartSettings):
     """How a word's pieces become one vector."""
     context: int = Field(default=0, ge=0)
     """Pieces of context from neighbouring sentences, both sides together; 0 = none."""
-    neighbour_sentences: bool = False
-    """Use the sentence before and the one after as context, as far as they fit into the
-    transformer's maximum length."""
+    neighbour_sentences: int = Field(default=0, ge=0)
+    """Sentences of context on each side, as far as they fit into the transformer's maximum length,
+    instead of a number of pieces; 0 = none. (`true` of earlier versions is 1.)"""
+    separators: bool = False
+    """Put the tokenizer's separator, such as [SEP], between a sentence and its context."""
     passage: int = Field(default=0, ge=0, le=1000)
     """Encode neighbouring sentences of up to this many words together, each with the others as
     context, so that each piece is encoded once; 0 = each sentence by itself."""
@@ -46,6 +48,8 @@ class TransformerSettings(PartSettings):
             raise ValueError("context and passage exclude each other: one of them must be 0")
         if self.neighbour_sentences and (self.context or self.passage):
             raise ValueError("with neighbour_sentences, context and passage must be 0")
+        if self.separators and self.passage:
+            raise ValueError("with separators, passage must be 0")
         return self
 
     def new_part(self, vocabulary: Vocabulary) -> "Transformer":

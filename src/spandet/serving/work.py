@@ -85,7 +85,7 @@ def split_text(
     max_chars: int,
     context_words: int,
     passage_words: int = 0,
-    neighbour_sentences: bool = False,
+    neighbour_sentences: int = 0,
 ) -> list[TextPart]:
     """Split a text into parts of about `max_chars` characters, between sentences or passages.
 
@@ -94,24 +94,25 @@ def split_text(
         max_chars: A text up to this length is one part.
         context_words: Number of context words on each side of a sentence that the model uses.
         passage_words: Number of words of consecutive sentences that the model encodes together.
-        neighbour_sentences: Whether the context is at most the previous and the next sentence.
+        neighbour_sentences: Number of sentences on each side that the model uses as context; 0: the
+            context is `context_words`.
     """
     document = Document(text)
     if len(text) <= max_chars:
         return [TextPart(document)]
     sentences = [sentence for sentence in document.sentences if sentence.words]
     words = list(chain.from_iterable(sentence.words for sentence in sentences))
-    runs = list(_runs(passages(sentences, passage_words), max_chars))
-    parts, position = [], 0
-    for number, run in enumerate(runs):
-        end = position + sum(map(len, run))
-        before = words[max(0, position - context_words) : position]
-        after = words[end : end + context_words]
+    parts, first, position = [], 0, 0
+    for run in _runs(passages(sentences, passage_words), max_chars):
+        last, end = first + len(run), position + sum(map(len, run))
         if neighbour_sentences:
-            before = list(runs[number - 1][-1].words) if number else []
-            after = list(runs[number + 1][0].words) if end < len(words) else []
-        parts.append(_part(text, run, tuple(before), tuple(after)))
-        position = end
+            before = [s.words for s in sentences[max(0, first - neighbour_sentences) : first]]
+            after = [s.words for s in sentences[last : last + neighbour_sentences]]
+        else:
+            before = [tuple(words[max(0, position - context_words) : position])]
+            after = [tuple(words[end : end + context_words])]
+        parts.append(_part(text, run, before, after))
+        first, position = last, end
     return parts
 
 
@@ -132,12 +133,18 @@ def _end(sentence: Sentence) -> int:
 
 
 def _part(
-    text: str, run: Sequence[Sentence], before: tuple[str, ...], after: tuple[str, ...]
+    text: str,
+    run: Sequence[Sentence],
+    before: Sequence[tuple[str, ...]],
+    after: Sequence[tuple[str, ...]],
 ) -> TextPart:
+    """A part of a text, with the words of the sentences around it."""
     offset = run[0].starts[0]
     own = [_shifted(sentence, -offset) for sentence in run]
-    own[0] = replace(own[0], before=before)
-    own[-1] = replace(own[-1], after=after)
+    words, lengths = tuple(chain.from_iterable(before)), tuple(map(len, before))
+    own[0] = replace(own[0], before=words, before_lengths=lengths)
+    words, lengths = tuple(chain.from_iterable(after)), tuple(map(len, after))
+    own[-1] = replace(own[-1], after=words, after_lengths=lengths)
     return TextPart(Document(text[offset : _end(run[-1])], own_sentences=tuple(own)), offset)
 
 

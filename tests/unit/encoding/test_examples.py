@@ -39,7 +39,7 @@ def test_the_next_sentences_are_context_and_the_source_counts_as_one() -> None:
     document = Document.from_rows([*ROWS, WordRow(["f"], after=["r", "s"])])
 
     def read(words: int) -> list[Example]:
-        return examples_of(document, context_words=words, neighbour_sentences=True)
+        return examples_of(document, context_words=words, neighbour_sentences=1)
 
     assert read(2) == [
         Example(("a", "b"), left=("p", "q"), right=("c", "d")),

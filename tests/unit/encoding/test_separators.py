@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spandet.encoding import Example
 from spandet.encoding.pieces import PieceMaker, Special
+from spandet.encoding.transformer import TransformerSettings
+from spandet.errors import ConfigError
 
 CLS, SEP, MARK = 1, 2, 3
 LETTERS = {letter: number for number, letter in enumerate("abcdefgh", start=10)}
@@ -63,3 +67,28 @@ def test_a_sentence_over_the_limit_has_neither_context_nor_separators() -> None:
     assert MARK not in batch.ids.flatten().tolist()
     places = batch.ids.flatten()[batch.places].tolist()
     assert places == [LETTERS[letter] for letter in one.words]
+
+
+@pytest.mark.parametrize(("written", "count"), [("true", 1), ("false", 0), ("2", 2)])
+def test_neighbour_sentences_of_earlier_versions_are_read(written: str, count: int) -> None:
+    text = f'{{"name": "minilm", "neighbour_sentences": {written}}}'
+    assert TransformerSettings.model_validate_json(text).neighbour_sentences == count
+    values = {
+        "name": "minilm",
+        "neighbour_sentences": {"true": True, "false": False}.get(written, 2),
+    }
+    read = TransformerSettings.build(values, where="encoder.transformer").neighbour_sentences
+    assert (read, type(read)) == (count, int)
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"neighbour_sentences": -1}, "neighbour_sentences: .*greater than or equal to 0, got -1"),
+        ({"neighbour_sentences": 2, "context": 4}, "context and passage must be 0"),
+        ({"separators": True, "passage": 4}, "with separators, passage must be 0"),
+    ],
+)
+def test_contexts_that_exclude_each_other(values: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        TransformerSettings.build({"name": "minilm", **values}, where="encoder.transformer")

@@ -90,14 +90,17 @@ def test_the_parts_of_a_text_have_the_passages_of_the_whole(words: int) -> None:
     assert (len(parts) > 5) == (words < 10_000)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("words", [3, 1000])
-def test_the_parts_of_a_text_have_the_neighbour_sentences_of_the_whole(words: int) -> None:
+def test_the_parts_of_a_text_have_the_neighbour_sentences_of_the_whole(
+    words: int, count: int
+) -> None:
     text = "\n\n".join(sentences(30)) + "   "
 
     def read(document: Document) -> list[Example]:
-        return examples_of(document, context_words=words, neighbour_sentences=True)
+        return examples_of(document, context_words=words, neighbour_sentences=count)
 
-    parts = split_text(text, max_chars=300, context_words=words, neighbour_sentences=True)
+    parts = split_text(text, max_chars=300, context_words=words, neighbour_sentences=count)
     assert [example for part in parts for example in read(part.document)] == read(Document(text))
     assert len(parts) > 5
 
