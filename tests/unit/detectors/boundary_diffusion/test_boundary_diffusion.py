@@ -1,4 +1,4 @@
-"""Boundary diffusion: laws of both doors, for all presets and ablations."""
+"""Boundary diffusion: laws of `forward` and `detect`, for all presets and ablations."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ LENGTHS = (5, 1, 14, 0)
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_a_sentence_finds_the_same_alone_in_a_padded_batch_and_in_any_order(
+def test_predictions_are_the_same_alone_in_a_padded_batch_and_in_any_order(
     settings: dict[str, Any],
 ) -> None:
     made = detector(**settings)
@@ -118,7 +118,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_sentences(settings: dict[str, Any
         torch.testing.assert_close(torch.tensor(pair), sums[name], rtol=1e-4, atol=1e-4)
 
 
-def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_batch() -> None:
+def test_with_none_weight_batch_no_entity_weighs_as_much_as_all_entities_of_a_batch() -> None:
     made = detector(**preset("released-code"))
     sentences = {5: [(0, 2, 1)], 14: [(3, 9, 2)], 7: []}  # every slot has an entity, or none has
 
@@ -133,7 +133,9 @@ def test_as_in_the_released_code_no_entity_weighs_as_much_as_all_entities_of_a_b
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_everything_learns_and_every_span_lies_in_its_sentence(settings: dict[str, Any]) -> None:
+def test_every_parameter_has_a_gradient_and_every_span_is_inside_its_sentence(
+    settings: dict[str, Any],
+) -> None:
     made = detector(**settings)
     total_loss(made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))).backward()
     lost = [name for name, p in made.named_parameters() if p.grad is None]
@@ -160,7 +162,7 @@ def test_without_words_or_entities_there_is_no_nan(settings: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(("steps", "settle"), [(1, True), (4, True), (4, False)])
-def test_there_is_a_stage_for_the_start_and_one_for_each_step(steps: int, settle: bool) -> None:
+def test_a_trace_has_a_stage_for_the_start_and_one_for_each_step(steps: int, settle: bool) -> None:
     got = detected(detector(steps=steps, settle=settle, start="low-discrepancy"), 9, 4)
     levels = {1: [999], 4: [999, 749, 499, 249]}[steps]
     assert [stage.name for stage in got.trace] == ["noise", *[f"level {n}" for n in levels]]
@@ -193,7 +195,7 @@ def test_slots_that_have_settled_are_not_computed() -> None:
 
 
 @pytest.mark.parametrize("start", ["gaussian", "low-discrepancy"])
-def test_more_slots_only_add_starting_points(start: str) -> None:
+def test_more_slots_keep_the_first_start_points(start: str) -> None:
     few = detected(detector(start=start, slots=60, eval_slots=7), 11)
     many = detected(detector(start=start, slots=60, eval_slots=130), 11)
     assert many.mask.shape == (1, 130)
@@ -238,7 +240,7 @@ def test_with_preset_paper_each_entity_is_the_target_of_one_slot() -> None:
     assert len(set(targets[0].tolist())) == 12
 
 
-def test_lightly_noised_copies_must_find_what_they_are_made_of() -> None:
+def test_copies_with_little_noise_have_their_own_entity_as_target() -> None:
     settings = {"expansion": "random", "start": "gaussian", "known_origin": 0.5, "copies": 3}
     slots, targets = targets_of(settings, [(0, 2, 1), (5, 9, 2)])
     own = targets.view(slots.origin.shape)
@@ -248,7 +250,7 @@ def test_lightly_noised_copies_must_find_what_they_are_made_of() -> None:
     assert not torch.equal(own[0, 2:], slots.origin[0, 2:])
 
 
-def test_only_widths_have_a_least_value_in_random_spans() -> None:
+def test_only_widths_have_a_minimum_in_random_spans() -> None:
     pairs = torch.tensor([[-0.2, -0.3], [0.4, 0.5]])
     for state, least in (("ends", -0.3), ("width", 1e-4)):
         space = detector(state=state, scale=2.0).space
@@ -256,7 +258,7 @@ def test_only_widths_have_a_least_value_in_random_spans() -> None:
         torch.testing.assert_close(space.from_unit(pairs), wanted)
 
 
-def test_slots_as_large_as_words_must_suit_the_heads() -> None:
+def test_heads_must_divide_the_size_of_word_vectors() -> None:
     settings = BoundaryDiffusionSettings(dim=0, heads=3)
     with pytest.raises(
         ConfigError, match=r"\[detector\] heads: .* 8, which must be .* heads, got 3"
@@ -264,7 +266,7 @@ def test_slots_as_large_as_words_must_suit_the_heads() -> None:
         BoundaryDiffusion(settings, dim=DIM, sentence_dim=DIM, labels=LABELS)
 
 
-def test_without_noise_a_copy_is_its_entity() -> None:
+def test_without_noise_a_copy_equals_its_entity() -> None:
     made, truth = detector(expansion="random", start="gaussian"), gold([(2, 5, 1), (13, 14, 2)])
     slots = made._slots(words(14), truth, rngs(14))
     slots.levels.zero_()
@@ -303,7 +305,7 @@ def test_inverted_pointers_are_no_entities() -> None:
     assert torch.equal(got.spans, torch.where(turned, where, got.trace[-1].spans.long()))
 
 
-def test_empty_spans_do_not_touch_the_others() -> None:
+def test_empty_spans_do_not_change_other_predictions() -> None:
     settings = {**preset("released-code"), "label_view": "pointed"}
     got = detected(detector(**settings), 14, 7)
     assert (got.spans[..., 0] == got.spans[..., 1]).any()
@@ -314,7 +316,7 @@ def test_empty_spans_do_not_touch_the_others() -> None:
     torch.testing.assert_close(got.label_probs[1, :count], alone.label_probs[0])
 
 
-def test_identical_pointed_spans_are_equally_scored() -> None:
+def test_equal_pointed_spans_have_equal_scores() -> None:
     got = detected(detector(), 14)
     seen: dict[tuple[int, ...], torch.Tensor] = {}
     for span, probs in zip(got.spans[0].tolist(), got.label_probs[0], strict=True):
@@ -323,7 +325,7 @@ def test_identical_pointed_spans_are_equally_scored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words_of_it"),
+    ("settings", "error"),
     [
         ({"steps": 2000}, "steps must be at most levels"),
         ({"dim": 10, "heads": 4}, "dim must be a multiple of heads"),
@@ -331,13 +333,13 @@ def test_identical_pointed_spans_are_equally_scored() -> None:
         ({"start_step": 1}, "did you mean start_level|has no setting start_step"),
     ],
 )
-def test_settings_that_cannot_be(settings: dict[str, Any], words_of_it: str) -> None:
-    with pytest.raises(ConfigError, match=words_of_it):
+def test_invalid_settings_are_errors(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
         BoundaryDiffusionSettings.build(settings, where="detector")
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_half_precision_will_do(settings: dict[str, Any]) -> None:
+def test_results_are_finite_in_half_precision(settings: dict[str, Any]) -> None:
     made = detector(**settings)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         losses = made(words(*LENGTHS), gold(*GOLD), rngs(*LENGTHS))

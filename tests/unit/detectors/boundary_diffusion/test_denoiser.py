@@ -1,4 +1,4 @@
-"""The parts of the denoiser: pointers, losses, and that nothing sees what it must not see."""
+"""The denoiser: masks of its attention, pointers, losses and proposals."""
 
 from dataclasses import replace
 from typing import Any
@@ -88,7 +88,7 @@ def test_padding_changes_nothing(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_draws_side_by_side_do_not_see_each_other(changes: dict[str, Any]) -> None:
+def test_slots_of_different_draws_do_not_attend_to_each_other(changes: dict[str, Any]) -> None:
     made, words = built(**changes), sentence(5, 6)
     other = SPANS.flip(1)
     levels, mask = torch.tensor([[300, 20]]), REAL.repeat(1, 2)
@@ -107,12 +107,12 @@ def moves(made: Denoiser, slot: int) -> bool:
     return not torch.allclose(before, after)
 
 
-def test_slots_see_each_other_by_self_attention_only() -> None:
+def test_slots_depend_on_each_other_through_self_attention_only() -> None:
     assert moves(built(), 0)
     assert not moves(built(self_attention=False), 0)
 
 
-def test_slots_are_equal_unless_they_are_numbered() -> None:
+def test_the_order_of_slots_matters_only_with_slot_codes() -> None:
     order = torch.tensor([2, 0, 3, 1])
     for codes in (False, True):
         made, words = built(slot_codes=codes), sentence(5, 5)
@@ -121,7 +121,7 @@ def test_slots_are_equal_unless_they_are_numbered() -> None:
         assert torch.allclose(shuffled, straight[:, order], atol=1e-5) != codes
 
 
-def test_the_noise_level_is_told() -> None:
+def test_slots_depend_on_the_noise_level_unless_time_is_none() -> None:
     for time, told in (("mlp", True), ("raw", True), ("alternating", True), ("none", False)):
         made, words = built(time=time), sentence(5, 5)
         low, high = (
@@ -152,7 +152,7 @@ def test_the_best_pair_of_boundaries_equals_brute_force() -> None:
             assert tuple(got[row, slot].tolist()) == max(scores, key=scores.__getitem__)
 
 
-def test_pointers_apart_may_cross() -> None:
+def test_independent_pointers_may_be_inverted() -> None:
     first, last = torch.tensor([[[0.0, 1, 5]]]), torch.tensor([[[4.0, 1, 2]]])
     assert Pointers(first, last).independent().tolist() == [[[2, 1]]]
     assert Pointers(first, last).ordered().tolist() == [[[2, 3]]]
@@ -199,7 +199,7 @@ def test_the_papers_score_is_a_third_of_the_sum(pointer_probs: tuple[float, floa
     assert (got >= 0).all()
 
 
-def test_proposals_are_the_best_spans_and_come_again_where_there_are_few() -> None:
+def test_proposals_are_the_best_spans_and_repeat_in_short_sentences() -> None:
     torch.manual_seed(0)
     scorer = SpanScorer(dim=DIM, inner=4, dropout=0.0)
     words = WordFeatures(
@@ -217,7 +217,7 @@ def test_proposals_are_the_best_spans_and_come_again_where_there_are_few() -> No
     assert scores.logits[0].max() == scores.logits[0, first, last]
 
 
-def test_proposals_learn_which_spans_are_entities() -> None:
+def test_the_proposal_loss_is_over_all_spans_and_averaged_over_words() -> None:
     logits = torch.full((1, 3, 3), -torch.inf).masked_fill(torch.ones(3, 3).triu().bool(), 0)
     loss = ProposalScores(logits).loss(one_entity())
     assert loss.total.item() == pytest.approx(6 * torch.tensor(2.0).log().item())

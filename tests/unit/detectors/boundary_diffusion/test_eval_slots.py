@@ -1,4 +1,4 @@
-"""How many slots prediction has, relative to training."""
+"""Number of slots in prediction relative to training."""
 
 from __future__ import annotations
 

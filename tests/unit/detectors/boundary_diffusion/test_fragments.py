@@ -1,4 +1,4 @@
-"""Boundary diffusion with a linker: what it adds, and that it leaves the rest alone."""
+"""Boundary diffusion with a linker: it adds losses and links and changes nothing else."""
 
 import torch
 
@@ -34,7 +34,7 @@ def found(made: BoundaryDiffusion) -> list[DecodedEntity]:
         return assemble(to_numpy(made.eval().detect(words(), rngs())), LOOSE)
 
 
-def test_a_new_linker_leaves_weights_and_entities_as_they_are() -> None:
+def test_an_untrained_linker_changes_neither_weights_nor_entities() -> None:
     without, linked = detector(fragments=False), detector(fragments=True)
     assert linked.links_fragments
     assert not without.links_fragments
@@ -52,5 +52,5 @@ def test_it_adds_two_losses_and_changes_none() -> None:
     assert set(linked) - set(usual) == {"link", "alone"}
     for name, loss in usual.items():
         assert torch.equal(loss.total, linked[name].total)
-    # Contiguous sentences teach not to link: two pieces of one label with a gap, and four alone.
+    # Contiguous sentences teach not to link: two fragments of one label with a gap, and four alone.
     assert (linked["link"].count, linked["alone"].count) == (1, 4)

@@ -1,4 +1,4 @@
-"""The fragment linker: what it says, and that it says nothing before it has learnt."""
+"""The linker of fragments: its scores and losses, and that it links nothing before training."""
 
 from dataclasses import replace
 from itertools import product
@@ -39,7 +39,7 @@ def test_only_fragments_with_a_gap_between_them_are_linked() -> None:
         assert (together[i, j] > 0) == apart, (one, other)
 
 
-def test_a_pair_alone_and_among_others_is_the_same() -> None:
+def test_the_score_of_a_pair_does_not_depend_on_others() -> None:
     made = linker()
     together = said(made, SPANS, lengths=(8,)).together[0]
     for i, j in product(range(len(SPANS)), repeat=2):
@@ -55,7 +55,7 @@ def test_padding_and_other_sentences_change_nothing() -> None:
     torch.testing.assert_close(batch.alone[1], alone.alone[0])
 
 
-def test_what_stands_in_the_gap_matters() -> None:
+def test_links_depend_on_the_words_in_the_gap() -> None:
     made, words = linker(), word_features(8, dim=DIM)
     features = words.features.clone()
     features[0, 4] += 3
@@ -67,7 +67,7 @@ def test_what_stands_in_the_gap_matters() -> None:
     torch.testing.assert_close(one[0, 1], other[0, 1])
 
 
-def test_before_training_nothing_is_linked_and_everything_stands_alone() -> None:
+def test_before_training_nothing_is_linked_and_every_fragment_is_an_entity_alone() -> None:
     links = said(linker(trained=False), SPANS, lengths=(8,))
     assert links.together.max() < 0.1
     assert links.alone.min() > 0.9
@@ -100,7 +100,7 @@ def test_losses_equal_those_of_a_loop() -> None:
     assert losses["alone"].count == 5
 
 
-def test_gold_without_links_is_whole() -> None:
+def test_gold_without_links_has_entities_alone() -> None:
     made, words, gold = linker(), word_features(8, 3, dim=DIM), linked_gold()
     whole = replace(gold, links=Links(torch.zeros(2, 4, 4), torch.ones(2, 4)))
     given = made.losses(words, whole)
@@ -108,7 +108,7 @@ def test_gold_without_links_is_whole() -> None:
         torch.testing.assert_close(loss.mean, given[name].mean)
 
 
-def test_it_learns_and_every_weight_takes_part() -> None:
+def test_it_learns_and_every_parameter_has_a_gradient() -> None:
     made, words, gold = linker(trained=False), word_features(8, 3, dim=DIM), linked_gold()
     optimizer = torch.optim.Adam(made.parameters(), lr=0.02)
     moved = {name: torch.zeros(()) for name, _ in made.named_parameters()}

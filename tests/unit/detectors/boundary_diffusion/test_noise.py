@@ -1,4 +1,4 @@
-"""The diffusion process: its published numbers, and that what goes in comes out."""
+"""Noise: published values of the schedules, and round trips of spans and latents."""
 
 from itertools import pairwise
 
@@ -37,7 +37,7 @@ def test_schedules_have_their_published_values(schedule: Schedule, left: list[fl
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
 @pytest.mark.parametrize("levels", [10, 100, 1500])
-def test_noise_only_grows(schedule: Schedule, levels: int) -> None:
+def test_noise_never_decreases_with_the_level(schedule: Schedule, levels: int) -> None:
     noise = noise_levels(schedule, levels).noise
     assert len(noise) == levels
     assert (noise.diff() >= 0).all()
@@ -52,9 +52,7 @@ def all_spans(words: int) -> Tensor:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("scale", [1.0, 4.0])
 @pytest.mark.parametrize("words", [1, 2, 3, 25, 60, 200])
-def test_every_span_survives_the_way_into_noise_space_and_back(
-    words: int, scale: float, state: State
-) -> None:
+def test_latents_of_a_span_give_the_same_span(words: int, scale: float, state: State) -> None:
     spans = all_spans(words)
     lengths = torch.full((len(spans),), words)
     latents = to_latents(spans, lengths, scale=scale, state=state)
@@ -63,7 +61,7 @@ def test_every_span_survives_the_way_into_noise_space_and_back(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_any_point_of_noise_space_is_a_span(state: State) -> None:
+def test_any_latents_give_a_span_inside_the_sentence(state: State) -> None:
     latents = 3 * torch.randn(500, 2, generator=generator("points"))
     lengths = torch.randint(1, 9, (500,), generator=generator("lengths"))
     starts, ends = to_spans(latents, lengths, scale=1.0, state=state).unbind(dim=1)
@@ -80,7 +78,9 @@ def test_noised_latents_have_the_right_mean_and_variance() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 10, 37])
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_who_guesses_right_arrives_exactly(steps: int, schedule: Schedule) -> None:
+def test_denoising_with_the_right_prediction_gives_the_clean_latents(
+    steps: int, schedule: Schedule
+) -> None:
     table, clean = noise_levels(schedule, 1000), torch.tensor([[-0.5, 0.25], [0.9, -1.0]])
     noise = torch.randn(2, 2, generator=generator("start"))
     times = sampling_times(999, steps)
@@ -93,7 +93,7 @@ def test_who_guesses_right_arrives_exactly(steps: int, schedule: Schedule) -> No
     torch.testing.assert_close(latents, clean)
 
 
-def test_fresh_noise_replaces_the_old_as_eta_says() -> None:
+def test_eta_is_the_share_of_new_noise() -> None:
     table = noise_levels("cosine", 1000)
     clean, old, fresh = (torch.randn(1000, generator=generator(name)) for name in "xyz")
     now, then = table.at(torch.tensor(799)), table.at(torch.tensor(599))
@@ -107,14 +107,14 @@ def test_fresh_noise_replaces_the_old_as_eta_says() -> None:
     torch.testing.assert_close(rest, noised(clean, fresh, last), rtol=0, atol=1e-3)
 
 
-def test_times_of_the_descent() -> None:
+def test_sampling_times() -> None:
     assert sampling_times(999, 1) == [999, -1]
     assert sampling_times(999, 5) == [999, 799, 599, 399, 199, -1]
     assert sampling_times(999, 10) == [999, 899, 799, 699, 599, 499, 399, 299, 199, 99, -1]
     assert sampling_times(0, 5) == [0, -1]
 
 
-def test_evenly_spread_noise_is_normal_and_more_of_it_only_adds() -> None:
+def test_low_discrepancy_noise_is_normal_and_extends() -> None:
     many = low_discrepancy(400)
     assert torch.equal(low_discrepancy(37), many[:37])
     assert many.mean(dim=0).tolist() == pytest.approx([0, 0], abs=0.02)
@@ -127,7 +127,7 @@ def test_evenly_spread_noise_is_normal_and_more_of_it_only_adds() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 4.0])
 @pytest.mark.parametrize("level", [0, 300, 999])
-def test_gains_undo_what_noise_does_to_the_spread(scale: float, level: int) -> None:
+def test_gains_restore_the_variance_of_clean_latents(scale: float, level: int) -> None:
     table = noise_levels("cosine", 1000).at(torch.tensor(level))
     clean = scale * (2 * torch.rand(20_000, generator=generator("clean")) - 1)
     noisy = noised(clean, torch.randn(20_000, generator=generator("noise")), table)
