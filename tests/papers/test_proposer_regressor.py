@@ -153,29 +153,29 @@ def test_distributions_targets_and_loss_are_the_papers(options: dict[str, Any]) 
 SPANS = [(0, 0), (0, 1), (1, 1)]
 
 
-def random_output(chance: np.random.Generator) -> parts.Distributions:
+def random_output(rng: np.random.Generator) -> parts.Distributions:
     """Some labels and spans are much likelier than others."""
-    p_n = chance.dirichlet([0.2] * len(SPANS)) + 1e-6
+    p_n = rng.dirichlet([0.2] * len(SPANS)) + 1e-6
     return parts.Distributions(
-        chance.dirichlet([0.5] * LABELS) + 1e-6, dict(zip(SPANS, p_n.tolist(), strict=True))
+        rng.dirichlet([0.5] * LABELS) + 1e-6, dict(zip(SPANS, p_n.tolist(), strict=True))
     )
 
 
 def test_matching_is_algorithm_1() -> None:
     """With the preset's two options; with any other, some of these sentences would differ."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     others: dict[tuple[Matching, Rest], int] = {("relative", "greedy"): 0, ("raw", "none"): 0}
     for _ in range(80):
-        count, number = int(chance.integers(1, 5)), int(chance.integers(0, 4))
-        every = [random_output(chance) for _ in range(count)]
-        items = [(*span, int(chance.integers(1, LABELS))) for span in SPANS[:number]]
+        count, number = int(rng.integers(1, 5)), int(rng.integers(0, 4))
+        every = [random_output(rng) for _ in range(count)]
+        items = [(*span, int(rng.integers(1, LABELS))) for span in SPANS[:number]]
         costs = [[paper.matching_cost(own, item) for item in items] for own in every]
         table = np.array(costs).reshape(count, number)
-        nothing = np.array([paper.matching_cost(own, None) for own in every])
+        none_costs = np.array([paper.matching_cost(own, None) for own in every])
         wanted = [-1 if own is None else items.index(own) for own in paper.assignment(every, items)]
-        assert assign(table, nothing, matching="raw", rest="greedy").tolist() == wanted
+        assert assign(table, none_costs, matching="raw", rest="greedy").tolist() == wanted
         for matching, rest in others:
-            found = assign(table, nothing, matching=matching, rest=rest).tolist()
+            found = assign(table, none_costs, matching=matching, rest=rest).tolist()
             others[matching, rest] += found != wanted
     assert min(others.values()) > 5
     chosen: Any = settings_of().detector
@@ -208,9 +208,9 @@ def test_gradients_are_the_papers(length: int) -> None:
     total = torch.stack([loss.total for loss in losses.values()]).sum()
     places = [features, *made.parameters()]
     grads = torch.autograd.grad(total, places, allow_unused=True)
-    chance = np.random.default_rng(length)
+    rng = np.random.default_rng(length)
     for place, grad in list(zip(places, grads, strict=True))[:: 9 - length]:
-        index = int(chance.integers(place.numel()))
+        index = int(rng.integers(place.numel()))
         wanted = slope(made, features, place, index)
         got = 0.0 if grad is None else grad.view(-1)[index].item()
         assert got == pytest.approx(wanted, rel=1e-5, abs=1e-6)

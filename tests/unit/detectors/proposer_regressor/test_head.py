@@ -45,9 +45,9 @@ def by_the_book(
     answers = made.ask if made.answer is None else made.answer
     asks = made.ask(query).view(2, DIM)
     first, last = answers(words[span[0]]).view(2, DIM)[0], answers(words[span[1] - 1])[DIM:]
-    said = made.locator.net(query)
-    root = said[2:].view(2, 2)
-    away = torch.tensor(span) - (place + said[:2])
+    values = made.locator.net(query)
+    root = values[2:].view(2, 2)
+    away = torch.tensor(span) - (place + values[:2])
     form = root @ root.T + 1e-4 * torch.eye(2)
     score: Tensor = (asks[0] @ first + asks[1] @ last) / DIM**0.5 - away @ form @ away
     return score
@@ -143,9 +143,9 @@ def test_spans_never_exceed_the_sentence() -> None:
 
 def test_no_proposals_and_no_words() -> None:
     scores = flat_scores([3], None, seed=0)
-    nobody = scores.where(torch.zeros(3, dtype=torch.bool))
-    assert nobody.log_totals().shape == (0,)
-    assert nobody.best(2)[0].shape[::2] == (0, 2)
+    empty = scores.where(torch.zeros(3, dtype=torch.bool))
+    assert empty.log_totals().shape == (0,)
+    assert empty.best(2)[0].shape[::2] == (0, 2)
     without = pointer()(*inputs(0)).where(torch.zeros(1, 0, dtype=torch.bool))
     assert without.log_totals().shape == (0,)
     assert without.best(1)[0].shape == (0, 1, 2)

@@ -37,7 +37,7 @@ def detector(**settings: Any) -> ProposerRegressor:
     made = ProposerRegressor(values, dim=DIM, sentence_dim=DIM, labels=LABELS)
     torch.manual_seed(0)  # the same weights, however many numbers their start has drawn
     with torch.no_grad():
-        for parameter in made.parameters():  # large enough to disagree and to be sure
+        for parameter in made.parameters():  # large enough for predictions that differ much
             parameter.normal_(std=0.4)
     return made.eval()
 
@@ -132,7 +132,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
 def unused(settings: dict[str, Any]) -> Iterator[str]:
     """Prefixes of the parameters that an option leaves unused."""
     if not settings.get("use_location_iteration", True):
-        yield ".votes."  # nobody asks heads where to go
+        yield ".votes."  # boundaries do not change
     if settings.get("heads") == 1:
         yield ".votes."  # one head has no choice
     if settings.get("kernels") == []:
@@ -185,9 +185,9 @@ def algorithm_two(made: ProposerRegressor, given: WordFeatures) -> set[Any]:
             chosen[row, proposal] = True
             scores = output.span_scores.where(chosen).at(torch.tensor(every)[None])[0]
             probs = output.label_logits[row, proposal].softmax(dim=0)
-            surest, span = scores.softmax(dim=0).max(dim=0)
+            span_prob, span = scores.softmax(dim=0).max(dim=0)
             label = int(probs[1:].argmax()) + 1
-            if probs[label] * surest > probs[0]:
+            if probs[label] * span_prob > probs[0]:
                 result.add((row, *every[int(span)], label))
     return result
 

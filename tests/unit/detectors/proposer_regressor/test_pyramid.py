@@ -158,9 +158,9 @@ def by_the_book(made: FeaturePyramid, kernels: list[int], words: Tensor) -> list
     if made.backward_blocks is None:
         return going_up
     finished: list[Tensor] = []
-    told = going_up[-1]
+    message = going_up[-1]
     for number in reversed(range(len(going_up))):
-        both = torch.cat([going_up[number], stock_block(made.backward_blocks[number], told)], 1)
+        both = torch.cat([going_up[number], stock_block(made.backward_blocks[number], message)], 1)
         wide = len(words) - len(going_up[number]) + 1
         pooling = F.avg_pool1d if made.pool == "mean" else F.max_pool1d
         pooled = pooling(words.T[None], wide, stride=1)[0].T
@@ -170,7 +170,7 @@ def by_the_book(made: FeaturePyramid, kernels: list[int], words: Tensor) -> list
             assert isinstance(down, Downwards)
             sent = finished[0] if made.message == "finished" else both
             weight = down.map.weight.view(kernels[number - 1], DIM, -1).permute(2, 1, 0)
-            told = F.gelu(F.conv_transpose1d(sent.T[None], weight, down.bias))[0].T
+            message = F.gelu(F.conv_transpose1d(sent.T[None], weight, down.bias))[0].T
     return finished
 
 

@@ -80,10 +80,10 @@ def test_very_small_probabilities_have_a_gradient() -> None:
     logits = torch.tensor([[300.0, 0.0, 0.0]], requires_grad=True)
     scores = torch.tensor([[-300.0, 300.0]], requires_grad=True)
     gold = gold_spans([(0, 1, 1)])
-    hopeless = output(logits, scores, 2)
+    improbable = output(logits, scores, 2)
     assert logits.softmax(dim=-1)[0, 1] == 0
     loss = set_loss()
-    parts = loss.losses(hopeless, gold, loss.targets(hopeless, gold))
+    parts = loss.losses(improbable, gold, loss.targets(improbable, gold))
     (parts["label"].mean + parts["span"].mean).backward()
     assert logits.grad is not None
     assert scores.grad is not None
