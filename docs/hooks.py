@@ -7,6 +7,7 @@ import html
 import re
 import subprocess
 import sys
+from typing import get_args
 
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
@@ -15,28 +16,11 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import spandet
-
-_SETTINGS = {
-    "Encoder": (
-        "spandet.encoding.settings.EncoderSettings",
-        "spandet.encoding.transformer.TransformerSettings",
-        "spandet.encoding.characters.CharacterSettings",
-        "spandet.encoding.word_vectors.WordVectorSettings",
-        "spandet.encoding.tags.TagSettings",
-        "spandet.encoding.hashed.HashedSettings",
-        "spandet.encoding.fusion.FusionSettings",
-    ),
-    "Detectors": (
-        "spandet.detectors.locate_and_label.settings.LocateAndLabelSettings",
-        "spandet.detectors.proposer_regressor.settings.ProposerRegressorSettings",
-        "spandet.detectors.boundary_diffusion.settings.BoundaryDiffusionSettings",
-        "spandet.detectors.span_jury.SpanJurySettings",
-        "spandet.detectors.biaffine.BiaffineSettings",
-    ),
-    "Decoding": ("spandet.inference.decoding.DecodingSettings",),
-    "Training": ("spandet.training.recipe.TrainingSettings",),
-}
-"""The settings classes of a recipe by section. A missing name fails a strict build."""
+from spandet.config import Settings
+from spandet.detectors import DETECTORS
+from spandet.encoding import EncoderSettings
+from spandet.inference.decoding import DecodingSettings
+from spandet.training.recipe import TrainingSettings
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 _LOADED_FROM_ELSEWHERE = re.compile(
@@ -77,11 +61,25 @@ def _python() -> str:
 
 def _settings() -> str:
     lines = ["# Settings", "", "What the sections of a recipe may contain.", ""]
-    for section, names in _SETTINGS.items():
+    for section, classes in _settings_classes().items():
         lines += [f"## {section}", ""]
-        for name in names:
+        for each in classes:
+            name = f"{each.__module__}.{each.__qualname__}"
             lines += [f"::: {name}", "    options:", "      heading_level: 3", ""]
     return "\n".join(lines)
+
+
+def _settings_classes() -> dict[str, list[type[Settings]]]:
+    """The settings classes of a recipe by section, from the tables of parts and detectors."""
+    annotations = [field.annotation for field in EncoderSettings.model_fields.values()]
+    kinds = [kind for each in annotations for kind in (each, *get_args(each))]
+    parts = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)]
+    return {
+        "Encoder": [EncoderSettings, *parts],
+        "Detectors": [row.settings for row in DETECTORS.values()],
+        "Decoding": [DecodingSettings],
+        "Training": [TrainingSettings],
+    }
 
 
 def _command_line() -> str:
