@@ -5,6 +5,7 @@ The words are mapped once (`read`); each denoising step then computes only what 
 """
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -136,6 +137,7 @@ class Denoiser(nn.Module):
         mask: Bool[Tensor, "batch span"],
         *,
         every_layer: bool = False,
+        pointer_gradients: bool = True,
     ) -> tuple[Denoised, ...]:
         """Slots and pointers after the last layer, or after each layer.
 
@@ -146,9 +148,18 @@ class Denoiser(nn.Module):
             levels: Noise level of each draw.
             mask: Mask of the slots.
             every_layer: Return all layers, for auxiliary losses.
+            pointer_gradients: Compute pointers with gradients; otherwise see `point`.
         """
         slots = self.dropout(self._pooled(words, spans))
-        return self.refine(words.mapped, slots, spans, levels, mask, every_layer=every_layer)
+        return self.refine(
+            words.mapped,
+            slots,
+            spans,
+            levels,
+            mask,
+            every_layer=every_layer,
+            pointer_gradients=pointer_gradients,
+        )
 
     def refine(
         self,
@@ -159,6 +170,7 @@ class Denoiser(nn.Module):
         mask: Bool[Tensor, "batch span"],
         *,
         every_layer: bool,
+        pointer_gradients: bool = True,
     ) -> tuple[Denoised, ...]:
         """Section 4.2, span encoder: H̄_X = SpanEncoder(H_S, H_X) + E_t, and the pointers.
 
@@ -177,9 +189,24 @@ class Denoiser(nn.Module):
             slots = layer(slots, codes, others, words.keys[number], distances, padding)
             if every_layer or number == len(self.layers) - 1:
                 final = slots if self.shape.time_first else slots + time
-                pointers: Pointers = self.pointers(final, words.pointed, distances, words.mask)
+                with nullcontext() if pointer_gradients else torch.no_grad():
+                    pointers: Pointers = self.pointers(final, words.pointed, distances, words.mask)
                 outputs.append(Denoised(final, pointers))
         return tuple(outputs)
+
+    def point(
+        self,
+        words: MappedWords,
+        layer: Denoised,
+        spans: Int[Tensor, "batch span 2"],
+        chosen: Int[Tensor, "batch chosen"],
+    ) -> Pointers:
+        """The pointers of the chosen slots of each sentence, with gradients."""
+        rows = torch.arange(len(chosen), device=chosen.device)[:, None]
+        distances = word_distances(spans[rows, chosen], words.mask.shape[1], self.shape.reach)
+        slots = layer.slots[rows, chosen]
+        pointers: Pointers = self.pointers(slots, words.pointed, distances, words.mask)
+        return pointers
 
     def _time(self, levels: Int[Tensor, "batch draw"]) -> Float[Tensor, "batch draw dim"]:
         """Section 4.2, timestep embedding: E_t."""

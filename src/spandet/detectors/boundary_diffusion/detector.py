@@ -47,6 +47,7 @@ from spandet.detectors.boundary_diffusion.pointers import (
     Pointers,
     boundary_loss,
     chosen_probs,
+    with_entity,
     with_pointers,
 )
 from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
@@ -118,17 +119,17 @@ class BoundaryDiffusion(Detector):
             proposed, _ = scores.best(slots.mask.shape[1])
         spans = self._corrupted(words, gold, slots, proposed)
         mask = slots.mask.repeat(1, settings.draws)
+        read = self.denoiser.read(words)
         layers = self.denoiser(
-            self.denoiser.read(words), spans, slots.levels, mask, every_layer=settings.auxiliary
+            read,
+            spans,
+            slots.levels,
+            mask,
+            every_layer=settings.auxiliary,
+            pointer_gradients=not self.denoiser.pointers.pairwise,
         )
         targets = self._targets(words, gold, slots, spans, layers[-1])
-        boundary = boundary_loss(
-            [layer.pointers for layer in layers],
-            targets,
-            gold,
-            settings.pointer_loss,
-            slots=mask.sum() if settings.boundary_mean == "slots" else None,
-        )
+        boundary = self._boundary_loss(read, layers, spans, targets, mask, gold)
         losses["boundary"] = boundary.weighted(settings.boundary_weight)
         if self.slot_head is not None:
             label = self._slot_label_loss(layers, targets, mask, gold)
@@ -335,6 +336,27 @@ class BoundaryDiffusion(Detector):
             per_entity=None if many == "all" else many,
         )
         return found.view(len(free), -1)
+
+    def _boundary_loss(
+        self,
+        read: ReadWords,
+        layers: Sequence[Denoised],
+        spans: Int[Tensor, "batch all 2"],
+        targets: Int[Tensor, "batch all"],
+        mask: Bool[Tensor, "batch all"],
+        gold: GoldSpans,
+    ) -> Loss:
+        """The loss of the pointers of slots with an entity.
+
+        Pointers that compare every slot with every word by a perceptron were computed without
+        gradients, for the matching. Few slots have an entity: only theirs are computed again.
+        """
+        pointers, kind = [layer.pointers for layer in layers], self.settings.pointer_loss
+        if self.denoiser.pointers.pairwise:
+            chosen, targets = with_entity(targets)
+            pointers = [self.denoiser.point(read.mapped, one, spans, chosen) for one in layers]
+        count = mask.sum() if self.settings.boundary_mean == "slots" else None
+        return boundary_loss(pointers, targets, gold, kind, slots=count)
 
     def _slot_label_loss(
         self, layers: Sequence[Denoised], targets: Tensor, mask: Tensor, gold: GoldSpans

@@ -69,6 +69,8 @@ class BoundaryPointers(nn.Module):
         if self.out is not None:
             nn.init.normal_(self.out, std=dim**-0.5)
         self.out_bias = nn.Parameter(torch.zeros(2)) if published else None
+        self.pairwise = published
+        """Slots × words × dim numbers per call, and no dropout."""
         self.distance = nn.Linear(dim, 2 * (2 * reach + 1)) if reach else None
         self.dropout = Dropout(0.0 if published else dropout)
 
@@ -162,6 +164,15 @@ def boundary_loss(
     ]
     total = torch.stack(parts).sum() / len(layers)
     return Loss.from_sum(total, len(slot) if slots is None else slots)
+
+
+def with_entity(
+    targets: Int[Tensor, "batch span"],
+) -> tuple[Int[Tensor, "batch chosen"], Int[Tensor, "batch chosen"]]:
+    """Indices of the slots with an entity, padded with others, and the targets of all these."""
+    most = max(1, int((targets >= 0).sum(dim=1).max()))
+    chosen = (targets < 0).byte().argsort(dim=1, stable=True)[:, :most]
+    return chosen, targets.gather(1, chosen)
 
 
 def _pointer_loss(

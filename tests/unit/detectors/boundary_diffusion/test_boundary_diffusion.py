@@ -346,3 +346,24 @@ def test_results_are_finite_in_half_precision(settings: dict[str, Any]) -> None:
         got = detected(made, *LENGTHS)
     assert torch.isfinite(total_loss(losses))
     assert torch.isfinite(got.label_probs).all()
+
+
+@pytest.mark.parametrize("name", ["paper", "released-code"])
+@pytest.mark.parametrize("changes", [{}, {"draws": 3, "reach": 2, "auxiliary": True}])
+def test_pointers_of_slots_with_an_entity_suffice_for_the_gradient(
+    name: str, changes: dict[str, Any]
+) -> None:
+    made = detector(**preset(name) | changes)
+    truth = gold([(0, 2, 1), (1, 2, 2), (3, 5, 3)], [], [(1, 3, 1)])
+
+    def gradients(*, pairwise: bool) -> list[torch.Tensor]:
+        made.denoiser.pointers.pairwise = pairwise
+        made.zero_grad()
+        total_loss(made(words(7, 4, 5), truth, rngs(7, 4, 5))).backward()
+        return [p.grad.clone() for p in made.parameters() if p.grad is not None]
+
+    few, all_slots = gradients(pairwise=True), gradients(pairwise=False)
+    assert len(few) == len(all_slots)
+    assert max(grad.abs().max() for grad in few) > 0
+    for one, other in zip(few, all_slots, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
