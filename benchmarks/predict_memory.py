@@ -17,7 +17,7 @@ from itertools import cycle, islice
 
 from spandet import Recognizer, generate
 from spandet.inference.memory import give_back, resident
-from spandet.inference.recognizer import ModelSettings
+from spandet.inference.model_settings import ModelSettings
 from spandet.text import Document
 
 SETTINGS = {

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from spandet import generate, write
 from spandet.cli import app
 from spandet.errors import FormatError, SpandetError, UsageError
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 
 SECTIONS = {
     "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},

@@ -17,7 +17,7 @@ from spandet.detectors.locate_and_label.detector import LocateAndLabel
 from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.device import to_numpy
-from spandet.inference.recognizer import ModelSettings
+from spandet.inference.model_settings import ModelSettings
 from spandet.layers.span_head import SpanHead
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, SpanPredictions, WordFeatures, total_loss

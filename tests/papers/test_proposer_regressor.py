@@ -24,7 +24,7 @@ from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
 from spandet.inference.device import to_numpy
-from spandet.inference.recognizer import ModelSettings
+from spandet.inference.model_settings import ModelSettings
 from spandet.layers.sequences import padded
 from spandet.spans.assignment import Matching, Rest, assign
 from spandet.tensors import WordFeatures

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from spandet import generate
 from spandet.errors import UsageError
 from spandet.inference.long_sentences import LongSentences
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.text import Document
 from support.small_models import DETECTORS
 

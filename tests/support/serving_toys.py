@@ -16,7 +16,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from spandet import generate
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.serving import ServiceSettings, create_app
 from spandet.serving.server import configuration, listen, networks
 from spandet.text import Document

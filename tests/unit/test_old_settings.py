@@ -7,7 +7,7 @@ import pytest
 from spandet import old_settings
 from spandet.config import Settings, override
 from spandet.errors import ConfigError
-from spandet.inference.recognizer import ModelSettings
+from spandet.inference.model_settings import ModelSettings
 
 
 class OvenSettings(Settings):

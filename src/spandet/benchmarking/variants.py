@@ -12,7 +12,8 @@ from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.errors import UsageError
 from spandet.inference.device import to_numpy
 from spandet.inference.model_names import find_model
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.tensors import SpanPredictions, WordFeatures
 

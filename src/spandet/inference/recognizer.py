@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Unpack
 
 import torch
-from pydantic import SerializeAsAny
 from torch import nn
 
-from spandet.config import Settings, override
 from spandet.detectors import DETECTORS, Detector
-from spandet.encoding import Encoder, EncoderSettings, Example, examples_of
-from spandet.errors import ConfigError, UsageError
+from spandet.encoding import Encoder, Example, examples_of
+from spandet.errors import UsageError
 from spandet.inference.batching import batches, documents_of, windows
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
@@ -31,12 +28,12 @@ from spandet.inference.long_sentences import (
     joined,
     parts_of,
 )
-from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
-from spandet.inference.model_names import find_model, read_config
-from spandet.inference.onnx_folder import Exported, remove_export
+from spandet.inference.model_folder import load, save
+from spandet.inference.model_names import find_model
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.onnx_folder import Exported
 from spandet.inference.options import BATCH_PIECES, PredictKeywords, PredictOptions
 from spandet.inference.tagging import Tagger, tagger_for
-from spandet.inference.weights import load_weights, save_weights
 from spandet.rendering.progress import show_progress
 from spandet.seeding import generator
 from spandet.tensors import SpanPredictions
@@ -44,75 +41,6 @@ from spandet.text import CharSpan, Document, Entity, WordSpan
 
 Batch = tuple[list[int], Candidates]
 """Indices of examples that were read together, and the candidates in them."""
-
-
-class ModelSettings(Settings):
-    """Everything that makes a model, apart from its weights and vocabularies."""
-
-    encoder: EncoderSettings
-    detector: SerializeAsAny[Settings]
-    decoding: DecodingSettings = DecodingSettings()
-
-    @property
-    def fragments(self) -> bool:
-        """Does the detector find the fragments of discontinuous entities?"""
-        return bool(getattr(self.detector, "fragments", False))
-
-    def suited_to(self, documents: Iterable[Document]) -> ModelSettings:
-        """The same, without a fragment linker where nothing would teach it.
-
-        So contiguous corpora give the same model, whether fragments are asked for or not.
-        """
-        if not self.fragments or any(map(_has_gaps, documents)):
-            return self
-        detector = self.detector.model_copy(update={"fragments": False})
-        return self.model_copy(update={"detector": detector})
-
-    @classmethod
-    def resolve(cls, values: Mapping[str, Any]) -> Self:
-        """Settings from the sections of a recipe, with the detector's preset filled in."""
-        unknown = sorted(set(values) - set(cls.model_fields))
-        if unknown:
-            raise ConfigError(
-                f"there is no section {unknown[0]}; there are {', '.join(cls.model_fields)}"
-            )
-        for key, value in values.items():
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"{key} must be a section, got {value!r:.80}")
-        detector = dict(values.get("detector", {}))
-        name, preset = str(detector.get("name")), detector.pop("preset", None)
-        if name not in DETECTORS:
-            raise ConfigError(
-                f"[detector] name is {name!r}, expected one of {', '.join(DETECTORS)}"
-            )
-        row = DETECTORS[name]
-        if preset is not None and preset not in row.presets:
-            known = " or ".join(row.presets) or f"none, as {name} has no presets"
-            raise ConfigError(f"[detector] preset is {preset!r}, expected {known}")
-        filled = row.presets[preset] if preset else {}
-
-        return cls(
-            encoder=EncoderSettings.build(
-                _with_preset(values.get("encoder", {}), filled.get("encoder", {})), where="encoder"
-            ),
-            detector=row.settings.build(
-                row.settings.filled(filled.get("detector", {}), detector), where="detector"
-            ),
-            decoding=DecodingSettings.build(
-                DecodingSettings.filled(filled.get("decoding", {}), values.get("decoding", {})),
-                where="decoding",
-            ),
-        )
-
-
-def _with_preset(
-    encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The parts that a recipe reads words with, each filled in; a preset never adds a part."""
-    return {
-        part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own
-        for part, own in encoder.items()
-    }
 
 
 class Recognizer:
@@ -305,20 +233,7 @@ class Recognizer:
 
         A model that is there already is replaced; other files stay.
         """
-        place = Path(folder)
-        with replacing_model(place) as draft:
-            self.encoder.save_files(draft)
-            settings = self.settings.model_copy(update={"decoding": self.decoding})
-            config = {PROMISE: True, "labels": self.labels, **settings.model_dump(mode="json")}
-            text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-            (draft / CONFIG).write_text(text, encoding="utf-8")
-            state = self.modules().state_dict()
-            if self.exported is not None:
-                self.exported.save(draft)
-                state = {key: state[key] for key in state.keys() - self.exported.manifest.weights}
-            save_weights(state, draft)
-            if self.exported is None:
-                remove_export(place)
+        save(self, Path(folder))
 
     @classmethod
     def from_pretrained(
@@ -341,28 +256,7 @@ class Recognizer:
             UsageError: there is no such model or device, or the model is damaged, or the overrides
                 do not fit it.
         """
-        place = find_model(name)
-        target = device_of(device)
-        check_files(place)
-        config, changes = read_config(place), list(overrides)
-        try:
-            settings = ModelSettings.resolve(config.sections)
-        except ConfigError as error:
-            raise UsageError(f"{place / CONFIG} is damaged: {error}") from None
-        if changes:
-            settings = ModelSettings.resolve(override(config.sections, changes))
-        weights = load_weights(place)
-        recognizer = cls(settings, Encoder.from_files(settings.encoder, place), config.labels)
-        recognizer.exported = Exported.load(place, recognizer.modules(), changes)
-        if recognizer.exported is not None:
-            weights |= recognizer.exported.empty_weights
-        try:
-            recognizer.modules().load_state_dict(weights)
-        except RuntimeError as error:
-            reason = "; ".join(line.strip() for line in str(error).split("\n")[1:3])
-            raise UsageError(f"the weights in {place} do not fit its settings: {reason}") from None
-        recognizer.modules().to(target).eval()
-        return recognizer
+        return load(cls, find_model(name), list(overrides), device_of(device))
 
     def entities(
         self, candidates: Candidates, decoding: DecodingSettings
@@ -375,13 +269,6 @@ class Recognizer:
         """The entity by name."""
         spans = [WordSpan(start, end) for start, end in whole.spans]
         return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)
-
-
-def _has_gaps(document: Document) -> bool:
-    """Is any entity in pieces, counted in words?"""
-    if not any(entity.fragments for entity in document.entities):
-        return False
-    return any(entity.fragments for own in document.entities_in_words()[0] for entity in own)
 
 
 def _with_entities(document: Document, found: Sequence[Sequence[Entity[WordSpan]]]) -> Document:

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from spandet.config import Natural, Positive, Settings, Share, Weight, override, read_toml
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
-from spandet.inference.recognizer import ModelSettings
+from spandet.inference.model_settings import ModelSettings
 
 Rate = Annotated[float, Gt(0)]
 

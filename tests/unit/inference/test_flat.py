@@ -16,7 +16,8 @@ from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodingSettings, decode, without_shared_words
 from spandet.inference.linking import LINK_THRESHOLD, DecodedEntity, assemble
 from spandet.inference.long_sentences import LongSentences
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.inference.tuning import _variants, tune
 from spandet.text import CharSpan, Document, Entity, WordSpan
 

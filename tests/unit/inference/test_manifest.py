@@ -15,7 +15,8 @@ from spandet import generate
 from spandet.errors import SpandetError, UsageError
 from spandet.inference.manifest import MANIFEST, UNCHECKED, check_files, finish_replacing
 from spandet.inference.model_names import models
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from support.tiny_bert import save_tiny_bert
 
 HASHED = {"hashed": {"dim": 8, "rows": 16}, "fusion": {"dim": 8}}

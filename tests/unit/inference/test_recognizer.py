@@ -18,7 +18,8 @@ from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.device import to_numpy
 from spandet.inference.long_sentences import LongSentences
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.inference.tuning import best_threshold, tune
 from spandet.tensors import SpanPredictions
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan

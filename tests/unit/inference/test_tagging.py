@@ -13,7 +13,8 @@ from spandet.encoding import Example
 from spandet.errors import UsageError
 from spandet.inference import tagging
 from spandet.inference.long_sentences import LongSentences
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.inference.tagging import tagger_for
 from spandet.inference.tuning import tune
 from spandet.tensors import SpanPredictions

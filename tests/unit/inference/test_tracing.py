@@ -14,7 +14,8 @@ from spandet import generate
 from spandet.detectors import DETECTORS
 from spandet.encoding import Example
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.inference.tracing import Reason, TracedDocument, TracedSentence, trace
 from spandet.tensors import Links, SpanPredictions, Stage
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan

@@ -12,7 +12,8 @@ import pytest
 
 from spandet.errors import UsageError
 from spandet.inference.model_names import listed
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.inference.weights import Kept
 from spandet.packing import PackError, PackOptions, pack
 from spandet.packing.run import pieces_in

@@ -17,7 +17,8 @@ from spandet.detectors.proposer_regressor.settings import PRESETS, ProposerRegre
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.device import to_numpy
-from spandet.inference.recognizer import ModelSettings, Recognizer
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.recognizer import Recognizer
 from spandet.layers.regressor import GaussianHead, RegressorLayer
 from spandet.tensors import Losses, SpanPredictions, WordFeatures, total_loss
 from support.sentence_toys import Item, gold_spans, word_features

@@ -1,0 +1,79 @@
+"""The folder of a model: how a recognizer is saved and loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from spandet.config import override
+from spandet.encoding import Encoder
+from spandet.errors import ConfigError, UsageError
+from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
+from spandet.inference.model_names import read_config
+from spandet.inference.model_settings import ModelSettings
+from spandet.inference.onnx_folder import Exported, remove_export
+from spandet.inference.weights import load_weights, save_weights
+
+if TYPE_CHECKING:
+    from spandet.inference.recognizer import Recognizer
+
+
+def save(recognizer: Recognizer, folder: Path) -> None:
+    """Write weights, settings, labels, vocabularies, tokenizer and manifest.
+
+    A model that is in the folder is replaced; other files are kept.
+    """
+    with replacing_model(folder) as draft:
+        recognizer.encoder.save_files(draft)
+        settings = recognizer.settings.model_copy(update={"decoding": recognizer.decoding})
+        config = {PROMISE: True, "labels": recognizer.labels, **settings.model_dump(mode="json")}
+        text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+        (draft / CONFIG).write_text(text, encoding="utf-8")
+        state, exported = recognizer.modules().state_dict(), recognizer.exported
+        if exported is not None:
+            exported.save(draft)
+            state = {key: state[key] for key in state.keys() - exported.manifest.weights}
+        save_weights(state, draft)
+        if exported is None:
+            remove_export(folder)
+
+
+def load(
+    cls: type[Recognizer], folder: Path, overrides: Sequence[str], device: torch.device
+) -> Recognizer:
+    """The recognizer that `save` wrote, ready to predict.
+
+    Args:
+        cls: The class to make.
+        folder: Where it is.
+        overrides: Settings to change, such as `decoding.threshold=0.3`.
+        device: Where to compute.
+
+    Raises:
+        UsageError: the model is damaged.
+        ConfigError: the overrides do not fit it.
+    """
+    check_files(folder)
+    config = read_config(folder)
+    try:
+        settings = ModelSettings.resolve(config.sections)
+    except ConfigError as error:
+        raise UsageError(f"{folder / CONFIG} is damaged: {error}") from None
+    if overrides:
+        settings = ModelSettings.resolve(override(config.sections, overrides))
+    weights = load_weights(folder)
+    recognizer = cls(settings, Encoder.from_files(settings.encoder, folder), config.labels)
+    recognizer.exported = Exported.load(folder, recognizer.modules(), overrides)
+    if recognizer.exported is not None:
+        weights |= recognizer.exported.empty_weights
+    try:
+        recognizer.modules().load_state_dict(weights)
+    except RuntimeError as error:
+        reason = "; ".join(line.strip() for line in str(error).split("\n")[1:3])
+        raise UsageError(f"the weights in {folder} do not fit its settings: {reason}") from None
+    recognizer.modules().to(device).eval()
+    return recognizer

@@ -1,0 +1,91 @@
+"""Settings of a model: encoder, detector and decoding, with the presets of its detector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import SerializeAsAny
+
+from spandet.config import Settings
+from spandet.detectors import DETECTORS
+from spandet.encoding import EncoderSettings
+from spandet.errors import ConfigError
+from spandet.inference.decoding import DecodingSettings
+from spandet.text import Document
+
+
+class ModelSettings(Settings):
+    """Everything that makes a model, apart from its weights and vocabularies."""
+
+    encoder: EncoderSettings
+    detector: SerializeAsAny[Settings]
+    decoding: DecodingSettings = DecodingSettings()
+
+    @property
+    def fragments(self) -> bool:
+        """Does the detector find the fragments of discontinuous entities?"""
+        return bool(getattr(self.detector, "fragments", False))
+
+    def suited_to(self, documents: Iterable[Document]) -> ModelSettings:
+        """The same, without a fragment linker where nothing would teach it.
+
+        So contiguous corpora give the same model, whether fragments are asked for or not.
+        """
+        if not self.fragments or any(map(_has_gaps, documents)):
+            return self
+        detector = self.detector.model_copy(update={"fragments": False})
+        return self.model_copy(update={"detector": detector})
+
+    @classmethod
+    def resolve(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from the sections of a recipe, with the detector's preset filled in."""
+        unknown = sorted(set(values) - set(cls.model_fields))
+        if unknown:
+            raise ConfigError(
+                f"there is no section {unknown[0]}; there are {', '.join(cls.model_fields)}"
+            )
+        for key, value in values.items():
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{key} must be a section, got {value!r:.80}")
+        detector = dict(values.get("detector", {}))
+        name, preset = str(detector.get("name")), detector.pop("preset", None)
+        if name not in DETECTORS:
+            raise ConfigError(
+                f"[detector] name is {name!r}, expected one of {', '.join(DETECTORS)}"
+            )
+        row = DETECTORS[name]
+        if preset is not None and preset not in row.presets:
+            known = " or ".join(row.presets) or f"none, as {name} has no presets"
+            raise ConfigError(f"[detector] preset is {preset!r}, expected {known}")
+        filled = row.presets[preset] if preset else {}
+
+        return cls(
+            encoder=EncoderSettings.build(
+                _with_preset(values.get("encoder", {}), filled.get("encoder", {})), where="encoder"
+            ),
+            detector=row.settings.build(
+                row.settings.filled(filled.get("detector", {}), detector), where="detector"
+            ),
+            decoding=DecodingSettings.build(
+                DecodingSettings.filled(filled.get("decoding", {}), values.get("decoding", {})),
+                where="decoding",
+            ),
+        )
+
+
+def _with_preset(
+    encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The parts that a recipe reads words with, each filled in; a preset never adds a part."""
+    return {
+        part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own
+        for part, own in encoder.items()
+    }
+
+
+def _has_gaps(document: Document) -> bool:
+    """Is any entity in pieces, counted in words?"""
+    if not any(entity.fragments for entity in document.entities):
+        return False
+    return any(entity.fragments for own in document.entities_in_words()[0] for entity in own)
