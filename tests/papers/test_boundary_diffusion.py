@@ -28,7 +28,7 @@ from spandet.detectors.boundary_diffusion.noise import noised as noise_added
 from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, with_pointers
 from spandet.detectors.boundary_diffusion.span_encoder import Attention, SlotLayer, word_distances
 from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.model_settings import ModelSettings
 from spandet.layers.label_losses import label_weights
 from spandet.seeding import generator

@@ -16,7 +16,7 @@ from papers.locate_and_label_paper import Array, Entity, Mlp, Model, Proposal, S
 from spandet.detectors.locate_and_label.detector import LocateAndLabel
 from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
 from spandet.inference.decoding import DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.model_settings import ModelSettings
 from spandet.layers.span_head import SpanHead
 from spandet.seeding import generator

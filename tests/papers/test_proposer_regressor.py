@@ -23,7 +23,7 @@ from spandet.encoding.characters import Characters, CharacterSettings
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.model_settings import ModelSettings
 from spandet.layers.sequences import padded
 from spandet.spans.assignment import Matching, Rest, assign

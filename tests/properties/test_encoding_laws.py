@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spandet.encoding import Encoder, EncoderSettings, Example, examples_of
+from spandet.encoding.examples import windows_of
 from spandet.encoding.fusion import Fusion, FusionSettings
 from spandet.encoding.transformer import Pooling, pool
-from spandet.encoding.windows import windows_of
 from spandet.errors import ConfigError
 from spandet.layers.recurrent import BiRNN, Cell
 from spandet.layers.sequences import packed, padded

@@ -67,6 +67,9 @@ class ToyEncoder(nn.Module):
         ids = torch.tensor([crc32(word.encode()) % WORDS for word in words], dtype=torch.long)
         return ToyBatch(ids, tuple(len(example.words) for example in examples))
 
+    def with_pieces(self, examples: Sequence[Example]) -> Sequence[Example]:
+        return examples
+
     def sizes(self, examples: Sequence[Example]) -> list[int]:
         return [len(example.words) for example in examples]
 

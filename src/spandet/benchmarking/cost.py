@@ -26,7 +26,7 @@ from spandet.benchmarking.measuring import (
 )
 from spandet.encoding import Encoder, Example
 from spandet.errors import UsageError
-from spandet.inference.device import precision_of, to_numpy
+from spandet.inference.device import precision_of
 from spandet.inference.recognizer import Recognizer
 from spandet.rendering.progress import ProgressDisplay
 from spandet.seeding import generator
@@ -194,13 +194,14 @@ class PredictionWorkload:
         """The bare encoder and everything, on the same batch."""
         recognizer, examples = self._recognizer, [self._examples[number] for number in batch]
         forward = bare_forward(recognizer.encoder, examples, recognizer.device)
+        engine = recognizer.engine
 
         @torch.inference_mode()
         def bare() -> None:
             forward()
 
         def whole() -> None:
-            candidates = to_numpy(recognizer.detect(examples))
+            candidates = engine.candidates(examples)
             for _ in recognizer.entities(candidates, recognizer.decoding):
                 pass
 

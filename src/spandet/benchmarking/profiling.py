@@ -15,7 +15,7 @@ from spandet.benchmarking.cost import TrainingWorkload
 from spandet.benchmarking.measuring import Timing, best_times, sample
 from spandet.encoding import Example
 from spandet.errors import UsageError
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.recognizer import Recognizer
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, WordFeatures, total_loss

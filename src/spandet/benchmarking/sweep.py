@@ -22,6 +22,7 @@ from spandet.encoding import Example
 from spandet.errors import UsageError
 from spandet.evaluation import Score, evaluate
 from spandet.inference.batching import windows
+from spandet.inference.engine import TorchEngine
 from spandet.rendering.progress import ProgressDisplay
 from spandet.text import Document
 from spandet.training.checkpoint import DevScore
@@ -254,8 +255,9 @@ class _VariantTimer:
 
     def _tasks(self, batch: Batch) -> list[Task]:
         encode = [
-            partial(variant.encode, self._examples_of(variant, batch)) for variant in self._encoding
-        ]
+            partial(TorchEngine.encode, variant.engine, self._examples_of(variant, batch))
+            for variant in self._encoding
+        ]  # without the cache
         find = [
             partial(variant.find, self._examples_of(variant, batch)) for variant in self._variants
         ]

@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 
-import torch
-
 from spandet.config import override
 from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.errors import UsageError
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import TorchEngine
 from spandet.inference.model_names import find_model
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
-from spandet.seeding import generator
-from spandet.tensors import SpanPredictions, WordFeatures
+from spandet.tensors import WordFeatures
 
 Encoded = dict[tuple[int, tuple[Example, ...]], WordFeatures]
 """Cached word vectors, by encoder and batch."""
+
+
+class CachingEngine(TorchEngine):
+    """An engine that keeps the word vectors of every batch."""
+
+    encoded: Encoded
+
+    def encode(self, examples: Sequence[Example]) -> WordFeatures:
+        """The word vectors of one batch, computed or from the cache."""
+        key = id(self.encoder), tuple(examples)
+        if key not in self.encoded:
+            self.encoded[key] = super().encode(examples)
+        return self.encoded[key]
 
 
 class Variant(Recognizer):
@@ -28,26 +38,17 @@ class Variant(Recognizer):
         self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...], encoded: Encoded
     ) -> None:
         super().__init__(settings, encoder, labels)
-        self._encoded = encoded
+        self._engine = CachingEngine(self.encoder, self.detector, device=self.device)
+        self._engine.encoded = encoded
 
-    @torch.inference_mode()
-    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
-        """The detector's predictions for one batch."""
-        key = id(self.encoder), tuple(examples)
-        if key not in self._encoded:
-            self._encoded[key] = self.encode(examples)
-        rngs = [generator(self.seed, *example.words) for example in examples]
-        return self.detector.detect(self._encoded[key], rngs, keep_all=keep_all)
-
-    @torch.inference_mode()
-    def encode(self, examples: Sequence[Example]) -> WordFeatures:
-        """The word vectors of one batch."""
-        words: WordFeatures = self.encoder(self.encoder.prepare(examples).to(self.device))
-        return words
+    @property
+    def engine(self) -> TorchEngine:
+        """What computes candidates, with the cache."""
+        return self._engine
 
     def find(self, examples: Sequence[Example]) -> None:
         """Run everything from word vectors to entities, and discard the entities."""
-        for _ in self.entities(to_numpy(self.detect(examples)), self.decoding):
+        for _ in self.entities(self.engine.candidates(examples), self.decoding):
             pass
 
 

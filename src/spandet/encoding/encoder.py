@@ -1,7 +1,7 @@
 """The encoder: sentences in, one vector per word out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,13 @@ class Encoder(nn.Module):
         """The transformer's parameters, by their names in this module."""
         if self.transformer is not None:
             yield from self.transformer.named_parameters(prefix=_TRANSFORMER)
+
+    def with_pieces(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """The examples with their sub-word pieces, which `sizes` and `prepare` use."""
+        if self.transformer is None:
+            return examples
+        pieces = self.transformer.pieces.cut(examples)
+        return [replace(one, pieces=own) for one, own in zip(examples, pieces, strict=True)]
 
     def sizes(self, examples: Sequence[Example]) -> list[int]:
         """The cost of each example: its pieces with context, or words without a transformer."""

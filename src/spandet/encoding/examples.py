@@ -1,13 +1,39 @@
-"""Input of the encoder: one sentence with its context."""
+"""Input of the encoder: sentences with their context, their sub-word pieces, and windows."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
 
 from spandet.text import Document, Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A range of items that is encoded at once, and the part of it whose vectors are kept.
+
+    Items are the pieces of a sentence with its context, or the words of a long sentence; they are
+    counted from the first one of the context before the sentence.
+    """
+
+    start: int
+    end: int
+    kept_start: int
+    kept_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The sub-word pieces of a sentence and its context."""
+
+    ids: list[int]
+    """Context before the sentence, the sentence, context after it."""
+    counts: list[int]
+    """Pieces of each word of the sentence."""
+    windows: list[Window]
+    """What is encoded at once: one window, or several for a long sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +47,8 @@ class Example:
     """Context words before the sentence, the nearest last."""
     right: tuple[str, ...] = ()
     """Context words after the sentence, the nearest first."""
+    pieces: Pieces | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """The sub-word pieces, once an encoder has computed them (`Encoder.with_pieces`)."""
 
     def __post_init__(self) -> None:
         if self.tags and len(self.tags) != len(self.words):
@@ -152,3 +180,34 @@ def _follows(example: Example, before: Example) -> bool:
         *example.words,
         *example.right,
     )
+
+
+def windows_of(
+    before: int, own: int, after: int, *, capacity: int, context: int, overlap: int
+) -> list[Window]:
+    """The windows of a sentence of `own` pieces with context before and after it.
+
+    Both sides get half of the context each, as its nearest pieces; what one side does not have goes
+    to the other. A sentence longer than the capacity has no context: it is divided into overlapping
+    windows of equal size, and each piece is kept from the window whose edges are farthest from it.
+
+    Args:
+        before: Number of context pieces before the sentence.
+        own: Number of pieces of the sentence.
+        after: Number of context pieces after the sentence.
+        capacity: Maximum pieces of a window.
+        context: Maximum pieces of context, both sides together.
+        overlap: Minimum number of pieces that neighbouring windows share.
+    """
+    start, end = before, before + own
+    room = min(context, capacity - own)
+    if room >= 0:
+        left = min(before, max(room // 2, room - after))
+        right = min(after, room - left)
+        return [Window(start - left, end + right, start, end)]
+    step = capacity - min(overlap, capacity // 2)
+    starts = [*range(start, end - capacity, step), end - capacity]
+    # Windows have equal sizes: the one with the farthest edges is the one with the nearest middle.
+    borders = [(a + b + capacity) // 2 for a, b in pairwise(starts)]
+    kept = pairwise([start, *borders, end])
+    return [Window(s, s + capacity, a, b) for s, (a, b) in zip(starts, kept, strict=True)]

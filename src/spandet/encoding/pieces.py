@@ -11,8 +11,7 @@ from jaxtyping import Bool, Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from spandet.encoding.examples import Example
-from spandet.encoding.windows import Window, windows_of
+from spandet.encoding.examples import Example, Pieces, windows_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -43,16 +42,6 @@ class Special:
     padding: int
     separator: int | None = None
     """Piece between a sentence and its context; None: no separators."""
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A sentence cut into pieces."""
-
-    pieces: list[int]
-    counts: list[int]
-    """Pieces of each of its own words."""
-    windows: list[Window]
 
 
 class PieceMaker:
@@ -111,20 +100,25 @@ class PieceMaker:
         unknown = [self._special.unknown]
         return {word: own or unknown for word, own in zip(distinct, pieces, strict=True)}
 
+    def of(self, examples: Sequence[Example]) -> list[Pieces]:
+        """The pieces of each example: those that it has, or new ones."""
+        known = [example.pieces for example in examples if example.pieces is not None]
+        return known if len(known) == len(examples) else self.cut(examples)
+
     def sizes(self, examples: Sequence[Example]) -> list[int]:
-        """How many pieces the transformer reads for each example."""
+        """The number of pieces that the transformer encodes for each example."""
         extra = len(self._special.prefix) + len(self._special.suffix)
         return [
-            sum(window.end - window.start + extra for window in cut.windows)
-            for cut in self._cut(examples)
+            sum(window.end - window.start + extra for window in pieces.windows)
+            for pieces in self.of(examples)
         ]
 
     def prepare(self, examples: Sequence[Example]) -> PieceBatch:
         """Rows of pieces as tensors."""
-        cuts = self._cut(examples)
+        cuts = self.of(examples)
         prefix, suffix = self._special.prefix, self._special.suffix
         rows = [
-            (*prefix, *cut.pieces[window.start : window.end], *suffix)
+            (*prefix, *cut.ids[window.start : window.end], *suffix)
             for cut in cuts
             for window in cut.windows
         ]
@@ -146,7 +140,8 @@ class PieceMaker:
         )
         return PieceBatch(*map(torch.from_numpy, arrays))
 
-    def _cut(self, examples: Sequence[Example]) -> list[_Cut]:
+    def cut(self, examples: Sequence[Example]) -> list[Pieces]:
+        """The pieces of each example, from one call of the tokenizer."""
         contexts = [self._context_of(example) for example in examples]
         texts = [
             (left, example.words, right)
@@ -161,7 +156,7 @@ class PieceMaker:
         left: Iterable[str],
         words: Iterable[str],
         right: Iterable[str],
-    ) -> _Cut:
+    ) -> Pieces:
         """A sentence and its context, with separators between them if there are any."""
         before, own, after = (
             list(chain.from_iterable(map(known.__getitem__, run))) for run in (left, words, right)
@@ -178,7 +173,7 @@ class PieceMaker:
             context=self._context,
             overlap=self._overlap,
         )
-        return _Cut([*before, *own, *after], [len(known[word]) for word in words], windows)
+        return Pieces([*before, *own, *after], [len(known[word]) for word in words], windows)
 
     def _context_of(self, example: Example) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The context words that can be needed, given that each has at least one piece."""
@@ -197,7 +192,7 @@ class PieceMaker:
         mask[:, 0] = True
         return ids, mask
 
-    def _places(self, cuts: Sequence[_Cut], starts: np.ndarray) -> np.ndarray:
+    def _places(self, cuts: Sequence[Pieces], starts: np.ndarray) -> np.ndarray:
         """Where each own piece stands, from the window that keeps it and the start of its row."""
         windows = [window for cut in cuts for window in cut.windows]
         offset = len(self._special.prefix)

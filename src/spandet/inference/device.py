@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-import numpy as np
 import torch
 
 from spandet.errors import ConfigError, UsageError
-from spandet.inference.candidates import Candidates, LinkProbs
-from spandet.tensors import SpanPredictions, at_least_float32
 
 Precision = Literal["fp32", "bf16", "fp16"]
 """Arithmetic of the forward pass."""
@@ -61,24 +58,3 @@ def precision_of(wanted: str, *, where: str, bf16_on_cpu: bool = False) -> Preci
 def _has_bf16_instructions() -> bool:
     able = torch.cpu.get_capabilities()
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
-
-
-def to_numpy(predictions: SpanPredictions) -> Candidates:
-    """Copy the predictions of a detector to the CPU, as NumPy arrays; the trace is left out."""
-    links, type_probs = predictions.links, predictions.type_probs
-    return Candidates(
-        _array(predictions.spans),
-        _probs(predictions.label_probs),
-        _array(predictions.mask),
-        None if links is None else LinkProbs(_probs(links.together), _probs(links.alone)),
-        None if type_probs is None else _probs(type_probs),
-    )
-
-
-def _probs(values: torch.Tensor) -> np.ndarray:
-    return _array(at_least_float32(values))
-
-
-def _array(values: torch.Tensor) -> np.ndarray:
-    array: np.ndarray = values.detach().cpu().numpy()
-    return array

@@ -28,6 +28,16 @@ class DecodedEntity:
     origins: tuple[int, ...]
     """Index of the candidate of each fragment in its sentence."""
 
+    @property
+    def start(self) -> int:
+        """Its first word."""
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> int:
+        """The end of its last word."""
+        return self.spans[-1][1]
+
 
 def assemble(candidates: Candidates, settings: DecodingSettings) -> list[DecodedEntity]:
     """Entities in reading order: by sentence, from left to right, outer before inner.
@@ -123,7 +133,7 @@ def _joined(fragments: Sequence[DecodedEntity], link: float) -> DecodedEntity:
 
 
 def _reading_order(entity: DecodedEntity) -> tuple[int, int, int]:
-    return entity.sentence, entity.spans[0][0], -entity.spans[-1][1]
+    return entity.sentence, entity.start, -entity.end
 
 
 def maximal_cliques(

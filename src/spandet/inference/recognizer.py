@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import replace
-from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import nn
@@ -15,32 +14,26 @@ from torch import nn
 from spandet.detectors import DETECTORS, Detector
 from spandet.encoding import Encoder, Example, examples_of
 from spandet.errors import UsageError
-from spandet.inference.batching import batches, documents_of, windows
+from spandet.inference.batching import documents_of, windows
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import device_of, to_numpy
+from spandet.inference.device import device_of
+from spandet.inference.engine import TorchEngine
 from spandet.inference.linking import DecodedEntity, assemble
 from spandet.inference.long_sentences import (
     LongSentences,
-    Part,
-    by_part,
-    decoding_of,
-    joined,
-    parts_of,
+    SentenceDecoder,
+    SentenceWindow,
+    sentence_windows,
 )
 from spandet.inference.model_folder import load, save
 from spandet.inference.model_names import find_model
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.onnx_folder import Exported
-from spandet.inference.options import BATCH_PIECES, PredictKeywords, PredictOptions
+from spandet.inference.options import EntityOptions, PredictKeywords, PredictOptions
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.rendering.progress import show_progress
-from spandet.seeding import generator
-from spandet.tensors import SpanPredictions
-from spandet.text import CharSpan, Document, Entity, WordSpan
-
-Batch = tuple[list[int], Candidates]
-"""Indices of examples that were read together, and the candidates in them."""
+from spandet.text import Document, Entity, WordSpan
 
 
 class Recognizer:
@@ -111,87 +104,82 @@ class Recognizer:
             UsageError: an argument cannot be used, or the model needs tags that nobody knows.
         """
         chosen = PredictOptions.of(options, **keywords)
-        decoding, wanted = self.surer(chosen.min_score), self._wanted(chosen.labels)
-        if chosen.flat:
-            decoding = decoding.model_copy(update={"flat": True})
-        found = (
-            _with_entities(document, entities)
-            for window in windows(documents_of(documents))
-            for document, entities in self._found(window, decoding, wanted, chosen.batch_pieces)
+        found = self._predict(
+            documents_of(documents),
+            self.decoding_for(chosen),
+            self._label_ids(chosen.labels),
+            chosen.batch_pieces,
         )
         if not progress:
             return found
         total = len(documents) if isinstance(documents, Sized) else None
         return show_progress(found, "predicting", total=total)
 
-    def surer(self, min_score: float | None) -> DecodingSettings:
-        """How to decode if entities must be so sure; None: as tuned."""
-        if min_score is None:
-            return self.decoding
-        score = PredictOptions.of(min_score=min_score).min_score
-        return self.decoding.model_copy(update={"threshold": score})
+    def _predict(
+        self,
+        documents: Iterable[Document],
+        decoding: DecodingSettings,
+        labels: Set[int],
+        batch_pieces: int,
+    ) -> Iterator[Document]:
+        """Prepare, compute and decode one window of documents after another."""
+        for window in windows(documents):
+            engine, sentences = self.engine, self.sentences(window)
+            examples = engine.prepare([sentence.example for sentence in sentences])
+            decoder = SentenceDecoder(sentences, decoding)
+            for batch in engine.batches(examples, batch_pieces):
+                decoder.add(batch, engine.candidates([examples[number] for number in batch]))
+            yield from self._with_entities(window, decoder.sentences(), labels)
 
-    def _wanted(self, labels: Iterable[str] | None) -> frozenset[str]:
-        wanted = self.labels if labels is None else tuple(labels)
-        for label in wanted:
-            if label not in self.labels:
+    @property
+    def engine(self) -> TorchEngine:
+        """What computes candidates, with the present weights."""
+        return TorchEngine(self.encoder, self.detector, device=self.device, seed=self.seed)
+
+    def decoding_for(self, options: EntityOptions) -> DecodingSettings:
+        """The settings of decoding, changed as options demand."""
+        changes: dict[str, Any] = {"flat": True} if options.flat else {}
+        if options.min_score is not None:
+            changes["threshold"] = options.min_score
+        return self.decoding.model_copy(update=changes) if changes else self.decoding
+
+    def _label_ids(self, labels: Iterable[str] | None) -> Set[int]:
+        ids = {label: number for number, label in enumerate(self.labels, start=1)}
+        for label in labels or ():
+            if label not in ids:
                 known = ", ".join(self.labels)
                 raise UsageError(f"the model does not know the label {label!r}; it knows {known}")
-        return frozenset(wanted)
+        return {ids[label] for label in (self.labels if labels is None else labels)}
 
-    def _found(
-        self,
-        window: Sequence[Document],
-        decoding: DecodingSettings,
-        wanted: Set[str],
-        batch_pieces: int,
-    ) -> Iterator[tuple[Document, list[list[Entity[WordSpan]]]]]:
-        """Each document with the entities of its sentences."""
-        parts = self.parts(window)
-        read = self.predictions([part.example for part in parts], batch_pieces=batch_pieces)
-        sentences = iter(self.decoded(parts, read, decoding))
-        for document in window:
-            rows = islice(sentences, len(document.sentences))
-            yield document, [[e for e in entities if e.label in wanted] for entities in rows]
-
-    def parts(self, documents: Iterable[Document]) -> list[Part]:
-        """What is read of documents: their sentences with tags, long ones in windows.
+    def sentences(self, documents: Iterable[Document]) -> list[SentenceWindow]:
+        """The sentences of documents with context and tags, long ones in windows.
 
         Raises:
-            UsageError: the model needs tags that nobody knows.
+            UsageError: the model needs tags, and there is no tagger for them.
         """
         examples = self.tagged([e for d in documents for e in self.examples_of(d)])
-        return parts_of(examples, self.long_sentences, self.encoder.context_words)
+        return sentence_windows(examples, self.long_sentences, self.encoder.context_words)
 
-    def decoded(
-        self, parts: Sequence[Part], batches: Iterable[Batch], decoding: DecodingSettings
-    ) -> Iterable[list[Entity[WordSpan]]]:
-        """The entities of each sentence, from the predictions for its parts."""
-        own = decoding_of(parts, decoding)
-        found = by_part(parts, ((chosen, self.entities(one, own)) for chosen, one in batches))
-        return joined(parts, found, may_cross=decoding.crossing == "keep", flat=decoding.flat)
-
-    def predictions(
+    def _with_entities(
         self,
-        examples: Sequence[Example],
-        *,
-        batch_pieces: int = BATCH_PIECES,
-    ) -> Iterator[Batch]:
-        """The candidates of each batch of examples, with the indices of the examples."""
-        self.encoder.eval()
-        self.detector.eval()
-        runs, sizes = self.encoder.together(examples), self.encoder.sizes(examples)
-        words = [len(example.words) for example in examples]
-        for chosen in batches(runs, sizes, words, batch_pieces):
-            batch = [examples[index] for index in chosen]
-            yield list(chosen), to_numpy(self.detect(batch))
-
-    @torch.inference_mode()
-    def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
-        """The predictions of the detector for one batch."""
-        batch = self.encoder.prepare(examples).to(self.device)
-        rngs = [generator(self.seed, *example.words) for example in examples]
-        return self.detector.detect(self.encoder(batch), rngs, keep_all=keep_all)
+        documents: Iterable[Document],
+        found: Iterable[Sequence[DecodedEntity]],
+        labels: Set[int],
+    ) -> Iterator[Document]:
+        """The documents with those entities of their sentences that have one of the labels."""
+        own = iter(found)
+        for document in documents:
+            entities = [
+                Entity.from_fragments(
+                    [sentence.chars_of(WordSpan(*span)) for span in entity.spans],
+                    self.labels[entity.label - 1],
+                    entity.score,
+                )
+                for sentence in document.sentences
+                for entity in next(own)
+                if entity.label in labels
+            ]
+            yield replace(document, entities=tuple(entities))
 
     def examples_of(self, document: Document) -> list[Example]:
         """The document's sentences as the encoder reads them."""
@@ -269,14 +257,3 @@ class Recognizer:
         """The entity by name."""
         spans = [WordSpan(start, end) for start, end in whole.spans]
         return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)
-
-
-def _with_entities(document: Document, found: Sequence[Sequence[Entity[WordSpan]]]) -> Document:
-    entities: list[Entity[CharSpan]] = [
-        Entity.from_fragments(map(sentence.chars_of, entity.pieces), entity.label, entity.score)
-        for sentence, own in zip(document.sentences, found, strict=True)
-        for entity in own
-    ]
-    return Document(
-        document.text, tuple(entities), document.id, document.metadata, document.own_sentences
-    )

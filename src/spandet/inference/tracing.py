@@ -12,8 +12,9 @@ import numpy as np
 from spandet.encoding import Example
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.linking import LINK_THRESHOLD, assemble
+from spandet.inference.options import PredictOptions
 from spandet.inference.recognizer import Recognizer
 from spandet.tensors import Stage
 from spandet.text import Document, Entity, Sentence, WordSpan
@@ -66,7 +67,7 @@ def trace(
     by_sentence, misfits = document.entities_in_words()
     examples = recognizer.tagged(recognizer.examples_of(document))
     rows = zip(document.sentences, examples, by_sentence, strict=True)
-    decoding = recognizer.surer(min_score)
+    decoding = recognizer.decoding_for(PredictOptions.of(min_score=min_score))
     sentences = tuple(
         _traced(_TracedCandidates(recognizer, example, decoding), sentence, own if gold else None)
         for sentence, example, own in rows
@@ -162,8 +163,7 @@ class _TracedCandidates:
         # In the precision of scores, so that both sides of a comparison are rounded alike.
         self.threshold = float(np.float32(decoding.threshold))
         # A sentence alone needs no padding, so that all its candidates are real ones.
-        recognizer.modules().eval()
-        predictions = recognizer.detect([example], keep_all=True)
+        predictions = recognizer.engine.detect([example], keep_all=True)
         self.trace = predictions.trace
         self.arrays = to_numpy(predictions)
         self.kept: list[bool] = self.arrays.mask[0].tolist()

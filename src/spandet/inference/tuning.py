@@ -8,8 +8,10 @@ from itertools import product
 import numpy as np
 
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.long_sentences import SentenceDecoder
+from spandet.inference.options import BATCH_PIECES
 from spandet.inference.recognizer import Recognizer
-from spandet.text import Document, WordSpan
+from spandet.text import Document
 
 _NMS_DECAYS = (0.5, 0.7, 0.8, 0.9, 1.0)
 _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
@@ -24,18 +26,24 @@ def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSetti
         return recognizer.decoding
     corpus = list(documents)
     gold = _gold_keys(corpus)
-    number = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
-    parts = recognizer.parts(corpus)
-    batches = list(recognizer.predictions([part.example for part in parts]))
+    gold_count = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
+    engine, sentences = recognizer.engine, recognizer.sentences(corpus)
+    examples = engine.prepare([sentence.example for sentence in sentences])
+    computed = [
+        (batch, engine.candidates([examples[number] for number in batch]))
+        for batch in engine.batches(examples, BATCH_PIECES)
+    ]
     best, best_f1 = recognizer.decoding, -1.0
     for candidate in _variants(recognizer.decoding):
-        found = recognizer.decoded(parts, batches, candidate)
+        decoder = SentenceDecoder(sentences, candidate)
+        for batch, candidates in computed:
+            decoder.add(batch, candidates)
         scored = [
-            (entity.score or 0.0, (sentence, entity.pieces, entity.label) in gold)
-            for sentence, entities in enumerate(found)
+            (entity.score, (number, entity.spans, recognizer.labels[entity.label - 1]) in gold)
+            for number, entities in enumerate(decoder.sentences())
             for entity in entities
         ]
-        threshold, f1 = best_threshold(scored, number)
+        threshold, f1 = best_threshold(scored, gold_count)
         if f1 > best_f1:
             best, best_f1 = candidate.model_copy(update={"threshold": threshold}), f1
     return best
@@ -72,7 +80,11 @@ def _variants(settings: DecodingSettings) -> Iterator[DecodingSettings]:
                 yield everything.model_copy(update={"nms_decay": decay, "nms_overlap": overlap})
 
 
-def _gold_keys(documents: Iterable[Document]) -> set[tuple[int, tuple[WordSpan, ...], str]]:
+def _gold_keys(documents: Iterable[Document]) -> set[tuple[int, tuple[tuple[int, int], ...], str]]:
     """Keys of the gold entities that end at word boundaries; no other can be predicted."""
     sentences = [own for document in documents for own in document.entities_in_words()[0]]
-    return {(number, e.pieces, e.label) for number, own in enumerate(sentences) for e in own}
+    return {
+        (number, tuple((piece.start, piece.end) for piece in entity.pieces), entity.label)
+        for number, own in enumerate(sentences)
+        for entity in own
+    }

@@ -108,7 +108,7 @@ def record(recognizer: Recognizer, batches: Sequence[Sequence[Example]]) -> list
     with _recording(root, recorded):
         for batch in batches:
             for keep_all in (False, True):
-                recognizer.detect(batch, keep_all=keep_all)
+                recognizer.engine.detect(batch, keep_all=keep_all)
     used = {path for (path, _), own in recorded.items() if own}
     return [
         *(own[fixed] for own in recorded.values() for fixed in sorted(own)),

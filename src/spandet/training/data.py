@@ -166,8 +166,8 @@ class TrainingSentences:
             for example, row in zip(recognizer.examples_of(document), document.rows(), strict=True)
             if row.words
         ]
-        examples = [example for example, _ in pairs]
         encoder = recognizer.encoder
+        examples = encoder.with_pieces([example for example, _ in pairs])
         rows = [row for _, row in pairs]
         return cls(examples, rows, encoder.sizes(examples), encoder.together(examples))
 

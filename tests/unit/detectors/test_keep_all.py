@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from spandet.detectors import DETECTORS, Detector
 from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.seeding import generator
 from spandet.tensors import SpanPredictions, WordFeatures
 

@@ -11,7 +11,7 @@ import torch
 
 from spandet.encoding import Encoder, EncoderSettings, Example
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.linking import assemble
 from spandet.spans.flat import enumerate_spans
 from spandet.tensors import Links, SpanPredictions, to_device, total_loss

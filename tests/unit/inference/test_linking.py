@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spandet import generate
 from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.linking import DecodedEntity, assemble, maximal_cliques
 from spandet.tensors import SpanPredictions
 from spandet.text import Entity, WordSpan

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from spandet.encoding import Example
 from spandet.errors import ConfigError, UsageError
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import TorchEngine, to_numpy
 from spandet.inference.long_sentences import LongSentences
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
@@ -123,14 +122,14 @@ def test_tuning_is_no_worse_than_any_threshold(
 ) -> None:
     before = recognizer.decoding
     monkeypatch.setattr(recognizer, "long_sentences", LongSentences(words=words, overlap=5))
-    detect = recognizer.detect
+    detect = TorchEngine.detect
     lengths: list[int] = []
 
-    def watched(examples: Sequence[Example], **options: Any) -> SpanPredictions:
+    def watched(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
         lengths.extend(len(example.words) for example in examples)
-        return detect(examples, **options)
+        return detect(engine, examples)
 
-    monkeypatch.setattr(recognizer, "detect", watched)
+    monkeypatch.setattr(TorchEngine, "detect", watched)
     tuned = tune(recognizer, documents)
     assert max(lengths) <= words  # as in prediction
     scores = {}
@@ -198,16 +197,16 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
     made = Recognizer.build(ModelSettings.resolve(LINKING), documents)
     rows = {row.words: row for document in documents for row in document.rows()}
 
-    def told(examples: Sequence[Example], **_: object) -> Iterator[tuple[list[int], Candidates]]:
+    def told(_: TorchEngine, examples: Sequence[Example]) -> Candidates:
         gold = gold_spans([rows[e.words] for e in examples], made.labels, fragments=True)
         assert gold.links is not None
         hot = torch.nn.functional.one_hot(gold.labels, 1 + len(made.labels)) * 0.8
         probs = hot + 0.2 / (1 + len(made.labels))
         links = replace(gold.links, together=gold.links.together * 0.6)
         given = SpanPredictions(gold.spans, probs, gold.mask, links=links)
-        yield list(range(len(examples))), to_numpy(given)
+        return to_numpy(given)
 
-    monkeypatch.setattr(made, "predictions", told)
+    monkeypatch.setattr(TorchEngine, "candidates", told)
     made.decoding = DecodingSettings(crossing="keep", threshold=0.6)
     assert evaluate(documents, made.predict(documents)).micro.recall < 0.9
     made.decoding = tune(made, documents)

@@ -12,6 +12,7 @@ import pytest
 from spandet.encoding import Example
 from spandet.errors import UsageError
 from spandet.inference import tagging
+from spandet.inference.engine import TorchEngine
 from spandet.inference.long_sentences import LongSentences
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
@@ -108,13 +109,13 @@ def test_tuning_reads_what_prediction_reads(monkeypatch: pytest.MonkeyPatch) -> 
     model.tagger = lambda words: ["NE"] * len(words)
     monkeypatch.setattr(model, "long_sentences", LongSentences(words=8, overlap=2))
     read: list[tuple[Example, ...]] = []
-    detect = model.detect
+    detect = TorchEngine.detect
 
-    def watched(examples: Sequence[Example], **options: Any) -> SpanPredictions:
+    def watched(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
         read.append(tuple(examples))
-        return detect(examples, **options)
+        return detect(engine, examples)
 
-    monkeypatch.setattr(model, "detect", watched)
+    monkeypatch.setattr(TorchEngine, "detect", watched)
     documents = [Document("They met. " * 3), Document(" ".join(["word"] * 20))]
     list(model.predict(documents))
     predicted = list(read)

@@ -117,7 +117,7 @@ def test_the_nearest_overlaps_no_less_than_any_other(
     for document in traced:
         examples = recognizer.examples_of(document.document)
         for sentence, example in zip(document.sentences, examples, strict=True):
-            ((_, everything),) = recognizer.predictions([example])
+            everything = recognizer.engine.candidates([example])
             kept = [set(range(*span)) for span in everything.spans[everything.mask].tolist()]
             for missed in sentence.missed:
                 gold = set(range(missed.entity.span.start, missed.entity.span.end))
@@ -131,7 +131,8 @@ def test_the_nearest_overlaps_no_less_than_any_other(
 
 
 def test_every_stage_is_there(recognizer: Recognizer, traced: list[TracedDocument]) -> None:
-    predictions = recognizer.detect(recognizer.examples_of(traced[0].document), keep_all=True)
+    examples = recognizer.examples_of(traced[0].document)
+    predictions = recognizer.engine.detect(examples, keep_all=True)
     names = tuple(stage.name for stage in predictions.trace)
     for document in traced:
         assert document.stages == names
@@ -226,8 +227,9 @@ class Scripted(Recognizer):
     def examples_of(self, document: Document) -> list[Example]:
         return [Example(sentence.words) for sentence in document.sentences]
 
-    def modules(self) -> torch.nn.ModuleDict:
-        return torch.nn.ModuleDict()
+    @property
+    def engine(self) -> Any:
+        return self
 
     def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
         spans = torch.tensor([[span for span, *_ in self.said]]).reshape(1, -1, 2).long()

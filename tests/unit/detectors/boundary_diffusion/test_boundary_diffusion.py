@@ -9,7 +9,7 @@ from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import PRESETS, BoundaryDiffusionSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.seeding import generator
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures, total_loss
 

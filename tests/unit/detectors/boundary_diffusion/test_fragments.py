@@ -5,7 +5,7 @@ import torch
 from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSettings
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.linking import DecodedEntity, assemble
 from spandet.seeding import generator
 from spandet.tensors import WordFeatures

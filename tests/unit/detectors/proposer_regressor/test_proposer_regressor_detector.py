@@ -16,7 +16,7 @@ from spandet.detectors.proposer_regressor.head import HeadOutput
 from spandet.detectors.proposer_regressor.settings import PRESETS, ProposerRegressorSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
-from spandet.inference.device import to_numpy
+from spandet.inference.engine import to_numpy
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
 from spandet.layers.regressor import GaussianHead, RegressorLayer
