@@ -66,6 +66,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.settings = settings
         self.vocabulary = vocabulary
+        self._part_names = tuple(parts)
         self.register_module(_TRANSFORMER, None)
         for name, part in parts.items():
             self.register_module(name, part)
@@ -120,7 +121,7 @@ class Encoder(nn.Module):
     @property
     def parts(self) -> dict[str, FormPart | WordPart]:
         """The parts by name, in the order of the settings."""
-        modules = {name: self.get_submodule(name) for name in self.settings.parts}
+        modules = {name: self.get_submodule(name) for name in self._part_names}
         return {n: part for n, part in modules.items() if isinstance(part, FormPart | WordPart)}
 
     @property

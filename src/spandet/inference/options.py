@@ -57,7 +57,7 @@ class PredictOptions(EntityOptions):
 
     @classmethod
     def of(cls, options: EntityOptions | None = None, **keywords: Unpack[PredictKeywords]) -> Self:
-        """Options from an object, keyword arguments, or both; keyword arguments win.
+        """Options from an object, keyword arguments, or both: keyword arguments replace fields.
 
         Raises:
             UsageError: an option does not exist or its value cannot be used; names it.
@@ -69,6 +69,9 @@ class PredictOptions(EntityOptions):
             return cls(**values)
         except ValidationError as error:
             raise UsageError("; ".join(map(_explanation, error.errors()))) from None
+
+
+DEFAULTS = PredictOptions()
 
 
 class PredictKeywords(TypedDict, total=False):

@@ -30,7 +30,12 @@ from spandet.inference.model_folder import load, save
 from spandet.inference.model_names import find_model
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.onnx_folder import Exported
-from spandet.inference.options import EntityOptions, PredictKeywords, PredictOptions
+from spandet.inference.options import (
+    DEFAULTS,
+    EntityOptions,
+    PredictKeywords,
+    PredictOptions,
+)
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.rendering.progress import show_progress
 from spandet.text import Document, Entity, WordSpan
@@ -75,7 +80,7 @@ class Recognizer:
     def __call__(
         self,
         text: str,
-        options: PredictOptions | None = None,
+        options: PredictOptions = DEFAULTS,
         **keywords: Unpack[PredictKeywords],
     ) -> Document:
         """The entities of one text; see `predict`."""
@@ -84,7 +89,7 @@ class Recognizer:
     def predict(
         self,
         documents: Iterable[Document | str],
-        options: PredictOptions | None = None,
+        options: PredictOptions = DEFAULTS,
         *,
         progress: bool = False,
         **keywords: Unpack[PredictKeywords],

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spandet.text.entity import Entity
-from spandet.text.spans import CharSpan
+from spandet.text.entity import CharSpan, Entity
 
 if TYPE_CHECKING:
     from spandet.text.document import Document

@@ -11,9 +11,8 @@ from typing import Any
 
 from spandet.errors import FormatError
 from spandet.text.dicts import document_to_dict
-from spandet.text.entity import Entity
+from spandet.text.entity import CharSpan, Entity, WordSpan
 from spandet.text.sentence import Sentence
-from spandet.text.spans import CharSpan, WordSpan
 
 
 @dataclass(frozen=True, slots=True)

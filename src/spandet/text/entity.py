@@ -1,13 +1,51 @@
-"""Entities: labelled spans, contiguous or in fragments."""
+"""Half-open spans, whose unit is their type, and entities: labelled spans or fragments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
-from spandet.text.spans import CharSpan, WordSpan
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open slice: start <= i < end."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise ValueError(
+                f"{type(self).__name__} needs 0 <= start < end, got {self.start}:{self.end}"
+            )
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def contains(self, other: Self) -> bool:
+        """Whether every unit of `other` lies in this span; a span contains itself."""
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: Self) -> bool:
+        """Whether the two spans share a unit."""
+        return self.start < other.end and other.start < self.end
+
+    def crosses(self, other: Self) -> bool:
+        """Whether the two spans overlap without one containing the other."""
+        return self.overlaps(other) and not self.contains(other) and not other.contains(self)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WordSpan(Span):
+    """A slice of the words of one sentence."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CharSpan(Span):
+    """A slice of the characters of one document."""
+
 
 SpanT = TypeVar("SpanT", CharSpan, WordSpan)
 

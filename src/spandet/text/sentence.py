@@ -9,7 +9,7 @@ from itertools import islice
 from operator import add, le
 from typing import Any
 
-from spandet.text.spans import CharSpan, WordSpan
+from spandet.text.entity import CharSpan, WordSpan
 
 
 @dataclass(frozen=True, slots=True)
