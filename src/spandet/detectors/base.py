@@ -15,10 +15,8 @@ class Detector(nn.Module, ABC):
     sentence, sentences of unequal lengths, and sentences without words or entities.
     """
 
-    @property
-    def links_fragments(self) -> bool:
-        """Whether `forward` expects discontinuous entities as fragments with links."""
-        return False
+    links_fragments: bool = False
+    """Whether `forward` expects discontinuous entities as fragments with links."""
 
     @abstractmethod
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:

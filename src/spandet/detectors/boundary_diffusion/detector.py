@@ -101,11 +101,7 @@ class BoundaryDiffusion(Detector):
             self.scorer = SpanScorer(dim=dim, inner=_PROPOSAL_DIM, dropout=dropout)
         # Last, so that the initial weights of the others do not depend on it.
         self.linker = FragmentLinker(dim=dim, dropout=dropout) if settings.fragments else None
-
-    @property
-    def links_fragments(self) -> bool:
-        """Is there a linker?"""
-        return self.linker is not None
+        self.links_fragments = self.linker is not None
 
     def forward(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Losses:
         """Algorithm 1: the losses, for `draws` noise levels per sentence."""
