@@ -180,6 +180,19 @@ def test_kept_files_and_weights_give_the_same_vectors(encoder: Encoder, tmp_path
 
 
 @torch.no_grad()
+@settings(max_examples=8)
+@given(BATCHES)
+def test_pieces_that_are_known_change_nothing(encoder: Encoder, drawn: list[Row]) -> None:
+    bare = [Example(*row) for row in drawn]
+    known = encoder.with_pieces(bare)
+    assert list(known) == bare
+    assert encoder.sizes(known) == encoder.sizes(bare)
+    wanted = encoder(encoder.prepare(bare)).features
+    for batch in (known, [bare[0], *known[1:]]):  # also beside one whose pieces are not known
+        assert torch.equal(encoder(encoder.prepare(batch)).features, wanted)
+
+
+@torch.no_grad()
 @settings(max_examples=20)
 @given(BATCHES)
 def test_what_is_cached_changes_nothing(bert: Path, drawn: list[Row]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +12,7 @@ import pytest
 
 import spandet
 from spandet import generate
+from spandet.encoding.pieces import PieceMaker
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
 from spandet.training.batches import batches
@@ -74,6 +75,23 @@ def test_a_sentence_passes_through_the_documented_files(tmp_path: Path) -> None:
     recognizer("Modules are imported at first use.")
     files = files_of(lambda: recognizer("IL-2 gene expression requires NF-kappa B."))
     assert files == documented("A sentence through `predict`")
+
+
+def test_sub_words_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recognizer, cut = built(tmp_path, "biaffine"), PieceMaker.pieces_of
+    words: list[list[str]] = []
+
+    def watched(maker: PieceMaker, given: Iterable[str]) -> dict[str, list[int]]:
+        words.append(list(given))
+        return cut(maker, words[-1])
+
+    monkeypatch.setattr(PieceMaker, "pieces_of", watched)
+    list(recognizer.predict(DOCUMENTS, batch_pieces=64))
+    assert words == [[word for d in DOCUMENTS for s in d.sentences for word in s.words]]
+    words.clear()
+    sentences = TrainingSentences.of(recognizer, DOCUMENTS)
+    recognizer.encoder.prepare(sentences.examples[:3])
+    assert len(words) == 1
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
