@@ -1,4 +1,4 @@
-"""A corpus on a local Ray cluster: what comes out is what the plain run writes."""
+"""A corpus on a local Ray cluster: the output equals that of a plain run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import spandet
 from spandet.cli import app
 from spandet.errors import FormatError, UsageError
-from spandet.integrations.parts import PartDone
+from spandet.integrations.parts import PartReport
 from spandet.integrations.ray_engine import RayJob, run_ray
 from spandet.text import Document
 from support.local_ray import IGNORED, at_most, local_ray
@@ -67,7 +67,9 @@ def assert_same(folder: Path, plain: list[Document]) -> None:
         assert [e.score for e in one.entities] == pytest.approx(scores, abs=1e-5)
 
 
-def test_parts_are_the_plain_run(source: str, plain: list[Document], tmp_path: Path) -> None:
+def test_the_parts_equal_the_output_of_a_plain_run(
+    source: str, plain: list[Document], tmp_path: Path
+) -> None:
     report = run([source], tmp_path / "out", shard_bytes=600, workers=2)
     parts = sorted((tmp_path / "out").glob("part-*.jsonl"))
     assert report.parts == len(parts) > 4
@@ -76,7 +78,7 @@ def test_parts_are_the_plain_run(source: str, plain: list[Document], tmp_path: P
     assert_same(tmp_path / "out", plain)
 
 
-def test_parquet_in_parquet_out(plain: list[Document], source: str, tmp_path: Path) -> None:
+def test_parquet_input_and_output(plain: list[Document], source: str, tmp_path: Path) -> None:
     run([source], tmp_path / "first", to="parquet")
     run([(tmp_path / "first").as_uri()], tmp_path / "second")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -89,26 +91,26 @@ def test_parquet_in_parquet_out(plain: list[Document], source: str, tmp_path: Pa
         ]
 
 
-def test_a_worker_that_dies_costs_nothing(
+def test_the_shards_of_a_killed_worker_are_predicted_by_another(
     corpus: list[Document], plain: list[Document], tmp_path: Path
 ) -> None:
-    times = 8  # so much work that it is not over when the news of the first part arrives
+    times = 8  # enough work that it is not finished when the first part is reported
     spandet.write(corpus * times, tmp_path / "corpus.jsonl")
     source = str(tmp_path / "corpus.jsonl")
     processes: list[int] = []
 
-    def kill_the_first(part: PartDone, total: int) -> None:
+    def kill_first_worker(part: PartReport, total: int) -> None:
         processes.append(part.process)
         if len(processes) == 1:
             os.kill(part.process, signal.SIGKILL)
 
-    report = run([source], tmp_path / "out", on_part=kill_the_first, shard_bytes=300, workers=1)
+    report = run([source], tmp_path / "out", on_part=kill_first_worker, shard_bytes=300, workers=1)
     assert len(set(processes)) == 2
     assert report.documents == times * len(plain)
     assert_same(tmp_path / "out", plain * times)
 
 
-def test_a_bad_record_stops_the_run_and_resuming_keeps_the_rest(
+def test_a_bad_record_stops_the_run_and_resume_keeps_finished_parts(
     source: str, corpus: list[Document], tmp_path: Path
 ) -> None:
     text = Path(source).read_text()
@@ -130,7 +132,7 @@ def test_a_bad_record_stops_the_run_and_resuming_keeps_the_rest(
         run([source], tmp_path / "out", **again, min_score=0.5)
 
 
-def test_bad_records_may_be_skipped(source: str, plain: list[Document], tmp_path: Path) -> None:
+def test_bad_records_can_be_skipped(source: str, plain: list[Document], tmp_path: Path) -> None:
     with Path(source).open("a") as out:
         out.write("nonsense\n")
     report = run([source], tmp_path / "out", skip_bad=True)
@@ -138,13 +140,13 @@ def test_bad_records_may_be_skipped(source: str, plain: list[Document], tmp_path
     assert "not JSON" in report.problems[0]
 
 
-def test_mistakes_are_seen_before_any_work(source: str, tmp_path: Path) -> None:
+def test_user_mistakes_are_errors_before_anything_is_written(source: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cheese"):
         run([source], tmp_path / "out", labels=("cheese",))
     with pytest.raises(UsageError, match="no such file"):
         run([str(tmp_path / "gone.jsonl")], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(UsageError, match="a worker wants 64 and 0"):
+    with pytest.raises(UsageError, match="a worker needs 64 and 0"):
         run([source], tmp_path / "out", cpus_per_worker=64)
 
 

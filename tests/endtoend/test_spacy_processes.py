@@ -1,4 +1,4 @@
-"""A spaCy pipeline in several processes: the same docs as in one."""
+"""A spaCy pipeline in several processes gives the same docs as in one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps(found))
 """
 
 
-def test_two_processes_find_what_one_finds() -> None:
+def test_two_processes_give_the_same_as_one() -> None:
     model: Path = small_model("locate-and-label")
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(model), json.dumps(small_texts(6))],

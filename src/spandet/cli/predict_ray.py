@@ -10,7 +10,7 @@ from spandet.cli.terminal import note, report_skipped
 from spandet.errors import UsageError
 
 if TYPE_CHECKING:
-    from spandet.integrations.parts import PartDone
+    from spandet.integrations.parts import PartReport
     from spandet.jobs import JobOptions
 
 _FORMATS = ("jsonl", "parquet")
@@ -55,5 +55,5 @@ def predict_on_ray(
     return report.skipped
 
 
-def _show(part: PartDone, total: int) -> None:
+def _show(part: PartReport, total: int) -> None:
     note(f"part {part.number}: {part.documents:,} documents ({total:,} parts in all)")

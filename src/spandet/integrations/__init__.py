@@ -1,1 +1,1 @@
-"""Other people's engines: spaCy pipelines and Ray clusters. Each needs an extra of its name."""
+"""Integrations: spaCy pipelines and Ray clusters. Each needs the extra of its name."""

@@ -1,4 +1,4 @@
-"""A model as plain bytes, for those who keep or send it without a folder: no pickle."""
+"""A model as bytes, to store or send it without a folder and without pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def packed(recognizer: Recognizer) -> dict[str, bytes]:
-    """The files that `save_pretrained` writes, by their path in the folder."""
+    """The files that `save_pretrained` writes, by relative path."""
     with TemporaryDirectory(prefix="spandet-") as folder:
         recognizer.save_pretrained(folder)
         files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -25,19 +25,19 @@ def packed(recognizer: Recognizer) -> dict[str, bytes]:
 
 
 def unpacked(files: Mapping[str, bytes], *, device: str | None = None) -> Recognizer:
-    """The recognizer that was packed.
+    """Load a recognizer from the files of `packed`.
 
     Raises:
-        UsageError: a file would land outside of the model's folder, or this is no model.
+        UsageError: A path is outside of the model's folder, or the files are not a model.
     """
-    from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (torch, only when it is needed)
+    from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (loads torch)
 
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory(prefix="spandet-"))
         for name, data in files.items():
             _write(Path(folder), name, data)
         recognizer = Recognizer.from_pretrained(folder, device=device)
-        if recognizer.exported is not None:  # its graphs are copied from here when it is saved
+        if recognizer.exported is not None:  # saving it copies its graphs from this folder
             weakref.finalize(recognizer, stack.pop_all().close)
     return recognizer
 

@@ -1,11 +1,11 @@
-"""Documents in Parquet: one row each; comes with the extra "ray".
+"""Documents in Parquet files, one per row; needs the extra "ray".
 
-To read, only `text` is needed; `id` may be a string or a whole number. We write
+Input files need a column `text`; `id` may be a string or an integer. Output files have the columns
 
     id, text, entities: list<struct<start, end, label, score, text, fragments>>,
-    metadata_json, sentences_json     as in native JSONL; null where there is nothing
+    metadata_json, sentences_json     as in native JSONL; null if empty
 
-Offsets count characters (not bytes), half-open. `fragments` has at least one [start, end].
+Offsets are half-open and counted in characters. `fragments` has at least one [start, end].
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _ROWS = 256
 
 
 def row_groups(stream: BinaryIO, name: str) -> int:
-    """Into how many parts a file can be read.
+    """Number of row groups of a file.
 
     Raises:
-        FormatError: this is no Parquet file, or one without texts.
+        FormatError: The file is not Parquet, or has no column `text`.
     """
     try:
         file = parquet.ParquetFile(stream)
@@ -62,10 +62,10 @@ def row_groups(stream: BinaryIO, name: str) -> int:
 
 
 def read(stream: BinaryIO, name: str, *, group: int) -> Iterator[Parsed]:
-    """The documents of one row group, without the entities that they may have."""
+    """Read the documents of one row group, without entities."""
     names = parquet.ParquetFile(stream).schema_arrow.names
     columns = [column for column in _READ if column in names]
-    # Texts as dictionaries, because a few kilobytes can hold the same long one very often.
+    # Dictionary encoding is kept: a small file can contain the same long text very often.
     texts = [column for column in columns if column != "id"]
     file = parquet.ParquetFile(stream, read_dictionary=texts)
     _check_size(file.metadata.row_group(group), columns, f"{name}: group {group}")
@@ -80,10 +80,10 @@ def read(stream: BinaryIO, name: str, *, group: int) -> Iterator[Parsed]:
 
 
 def write(documents: Iterable[Document], stream: BinaryIO) -> None:
-    """Documents to one file.
+    """Write documents to one file.
 
     Raises:
-        FormatError: a text has a lone surrogate, which Parquet cannot hold.
+        FormatError: A text has a lone surrogate, which Parquet cannot store.
     """
     with parquet.ParquetWriter(stream, SCHEMA) as writer:
         rows: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def write(documents: Iterable[Document], stream: BinaryIO) -> None:
 
 
 def _check_size(group: Any, columns: Collection[str], place: str) -> None:
-    """Are its rows short enough on average? One value alone may have 2 GiB at most."""
+    """Raise an error if rows are too long on average; Parquet itself limits a value to 2 GiB."""
     chunks = [group.column(number) for number in range(group.num_columns)]
     size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
     if size > MOST_BYTES * max(1, group.num_rows):
@@ -111,7 +111,7 @@ def _document(row: dict[str, Any]) -> Document:
         case str() | int() as known:
             record["id"] = str(known)
         case other:
-            raise FormatError(f"id is {shown(other)}, expected a string or a whole number")
+            raise FormatError(f"id is {shown(other)}, expected a string or an integer")
     for name in ("metadata", "sentences"):
         if (json := row.get(f"{name}_json")) is not None:
             record[name] = parse_json(json)
@@ -137,5 +137,5 @@ def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     except UnicodeEncodeError as error:
         bad = ord(error.object[error.start])
         raise FormatError(
-            f"character U+{bad:04X} is a lone surrogate, which Parquet cannot hold"
+            f"character U+{bad:04X} is a lone surrogate, which Parquet cannot store"
         ) from None

@@ -1,4 +1,4 @@
-"""One part of a job on Ray: a shard, predicted and written."""
+"""Prediction of one shard of the input into one part of the output, on a worker of Ray."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # these need pyarrow
 
 
 @dataclass(frozen=True, slots=True)
-class PartDone:
-    """What became of one shard."""
+class PartReport:
+    """Counts and problems of one part; also stored in its receipt."""
 
     number: int
     documents: int
@@ -28,49 +28,49 @@ class PartDone:
     problems: Sequence[str]
     """The first bad records and documents."""
     process: int
-    """The worker's process id."""
+    """Process id of the worker."""
     error: str | None = None
     usage: bool = False
-    """Is the error one of arguments, not of data?"""
+    """Whether the error is a `UsageError`, not a `FormatError`."""
 
 
-def make_part(
+def predict_part(
     shard: Shard, predict: Predict, folder: PartFolder, name: str, *, skip_bad: bool
-) -> PartDone:
-    """Predict a shard, and write its part and the receipt; an error is in what it gives."""
-    tally = _Tally()
+) -> PartReport:
+    """Predict a shard and write its part and receipt; the report has the error, if there is one."""
+    counter = _Counter()
 
-    def done(error: SpandetError | None = None) -> PartDone:
-        return PartDone(
+    def report(error: SpandetError | None = None) -> PartReport:
+        return PartReport(
             shard.number,
-            tally.documents,
-            tally.entities,
-            tally.skipped,
-            tally.bad,
+            counter.documents,
+            counter.entities,
+            counter.skipped,
+            counter.problems,
             os.getpid(),
             None if error is None else str(error),
             isinstance(error, UsageError),
         )
 
     try:
-        checksum = folder.write(tally.found(shard, predict, skip_bad=skip_bad), name)
-        folder.sign(name, checksum, asdict(done()))
-    except SpandetError as problem:
-        return done(problem)
-    return done()
+        checksum = folder.write(counter.predicted(shard, predict, skip_bad=skip_bad), name)
+        folder.write_receipt(name, checksum, asdict(report()))
+    except SpandetError as error:
+        return report(error)
+    return report()
 
 
 @dataclass(slots=True)
-class _Tally:
-    """Counts what passes."""
+class _Counter:
+    """Counts documents and entities while they are predicted."""
 
     documents: int = 0
     entities: int = 0
     skipped: int = 0
-    bad: list[str] = field(default_factory=list)
-    """The first of them."""
+    problems: list[str] = field(default_factory=list)
+    """The first bad records and documents."""
 
-    def found(self, shard: Shard, predict: Predict, *, skip_bad: bool) -> Iterator[Document]:
+    def predicted(self, shard: Shard, predict: Predict, *, skip_bad: bool) -> Iterator[Document]:
         """The documents of a shard with their entities."""
         good = self._good(shard, skip_bad=skip_bad)
         for window in predicted_windows(good, predict, skip_bad=skip_bad, where=shard.name):
@@ -93,5 +93,5 @@ class _Tally:
 
     def _skip(self, problem: str) -> None:
         self.skipped += 1
-        if len(self.bad) < SHOWN_SKIPS:
-            self.bad.append(problem)
+        if len(self.problems) < SHOWN_SKIPS:
+            self.problems.append(problem)

@@ -1,8 +1,8 @@
-"""`spandet predict` on a Ray cluster, for corpora larger than a machine; needs the extra "ray".
+"""`spandet predict` on a Ray cluster, for very large corpora; needs the extra "ray".
 
-The corpus is cut into shards (see `shards`). Each worker loads the model once, then reads, predicts
-and writes one shard after another; a shard whose worker dies is given to another one. The result is
-a folder of parts, which together are what the plain run writes.
+The corpus is split into shards (see `shards`). Each worker loads the model once, then reads and
+predicts one shard after another and writes each as a part; a shard whose worker dies is assigned to
+another one. The output is a folder of parts: concatenated, they equal the output of a plain run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spandet.formats.locking import one_writer
 from spandet.formats.overwriting import refuse_overwriting
 from spandet.inference.options import EntityOptions, PredictOptions
 from spandet.integrations.model_files import packed, unpacked
-from spandet.integrations.parts import PartDone, make_part
+from spandet.integrations.parts import PartReport, predict_part
 from spandet.text import Document
 
 if TYPE_CHECKING:
@@ -38,45 +38,46 @@ if TYPE_CHECKING:
 
 
 class RayJob(PredictOptions):
-    """How a corpus is predicted on a cluster."""
+    """Options of a prediction on a cluster."""
 
     to: Literal["jsonl", "parquet"] | None = None
-    """Format of the parts; that of the input, unless given."""
+    """Format of the parts; None: the format of the input."""
     skip_bad: bool = False
-    """Pass over bad records and documents."""
+    """Skip bad records and documents."""
     shard_bytes: Positive = Field(default=4 << 20)
-    """How much of a JSONL file is one part, and what is lost at most when a worker dies."""
+    """Size of a shard of a JSONL file; a worker that dies loses at most one shard."""
     workers: Positive | None = None
-    """How many models at work; as many as the cluster has room for, unless given."""
+    """Maximum number of workers, with a model each; None: as many as the cluster has room for."""
     cpus_per_worker: Positive = 1
-    """Processors, and threads of torch, for each."""
+    """CPUs, and threads of torch, per worker."""
     gpus_per_worker: Weight = 0
-    """GPUs for each; a fraction lets several share one."""
+    """GPUs per worker; with a fraction, several workers share a GPU."""
     device: str | None = None
-    """Where each computes; on its GPU, if it has one, unless given."""
+    """Device of each worker; None: its GPU if it has one, else its CPUs."""
     retries: int = Field(default=3, ge=0)
-    """How often a shard is tried again after its worker has died."""
+    """Number of new attempts for a shard whose worker has died."""
     resume: bool = False
     """Keep the parts that an earlier run of the same job has finished."""
 
 
 @dataclass(slots=True)
 class RayReport:
-    """What a run has done."""
+    """Counts of a run."""
 
     parts: int = 0
+    """Parts that the run has written."""
     kept: int = 0
-    """Parts that were there already."""
+    """Parts of an earlier run."""
     documents: int = 0
-    """Of all parts, like what follows."""
+    """Documents of all parts; the counts below are of all parts, too."""
     entities: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
     """The first bad records and documents."""
 
     @classmethod
-    def of(cls, made: Sequence[PartDone], kept: Sequence[PartDone]) -> RayReport:
-        """What new parts and those of an earlier run are together, in the order of the input."""
+    def of(cls, made: Sequence[PartReport], kept: Sequence[PartReport]) -> RayReport:
+        """The sum over new parts and those of an earlier run."""
         parts = sorted([*made, *kept], key=lambda part: part.number)
         problems = [problem for part in parts for problem in part.problems]
         return cls(
@@ -96,63 +97,63 @@ def run_ray(
     job: RayJob,
     *,
     overrides: Iterable[str] = (),
-    on_part: Callable[[PartDone, int], None] | None = None,
+    on_part: Callable[[PartReport, int], None] | None = None,
 ) -> RayReport:
-    """Predict a corpus on the cluster that RAY_ADDRESS names, or on this machine.
+    """Predict a corpus on the cluster at RAY_ADDRESS, or on this machine if it is not set.
 
     Args:
-        model: As `Recognizer.from_pretrained` takes it; workers get it from here.
+        model: A model, as for `Recognizer.from_pretrained`; this process sends it to the workers.
         inputs: JSONL or Parquet files, or folders of them, that every worker can read.
         output: A new or empty folder that every worker can write.
-        job: How.
+        job: Options of the job.
         overrides: Settings of the model to change.
-        on_part: Is told of every finished part, and how many there are in all.
+        on_part: Called after every finished part, with the number of all parts.
 
     Raises:
-        UsageError: an argument cannot be used, or another process writes this output; nothing has
+        UsageError: An argument is invalid, or another process writes this output; nothing has
             been written.
-        FormatError: a bad record; the parts that were finished stay, for `resume`.
-        SpandetError: the cluster has given up.
+        FormatError: A record is bad; finished parts are kept for `resume`.
+        SpandetError: The cluster failed.
     """
     names = list(inputs)
     refuse_overwriting(names, output)
     with _one_writer(output):
-        return _run_alone(model, names, output, job, overrides, on_part)
+        return _run_locked(model, names, output, job, overrides, on_part)
 
 
-def _run_alone(
+def _run_locked(
     model: str | os.PathLike[str],
     inputs: Sequence[str],
     output: str,
     job: RayJob,
     overrides: Iterable[str],
-    on_part: Callable[[PartDone, int], None] | None,
+    on_part: Callable[[PartReport, int], None] | None,
 ) -> RayReport:
-    """The same, while no other process writes the output."""
+    """`run_ray` while the output folder is locked."""
     ray = _ray()
     from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (torch)
-    from spandet.integrations import shards  # noqa: PLC0415 (pyarrow, which comes with ray)
+    from spandet.integrations.shards import plan  # noqa: PLC0415 (pyarrow, which comes with ray)
 
     recognizer = Recognizer.from_pretrained(model, overrides)
     recognizer.predict([], job)  # raises an error if the model does not know a label
-    pieces = shards.plan(inputs, shard_bytes=job.shard_bytes)
-    kind = job.to or _common_kind(pieces)
+    shards = plan(inputs, shard_bytes=job.shard_bytes)
+    kind = job.to or _common_kind(shards)
     files = packed(recognizer)
     work = _Work(output if "://" in output else str(Path(output).absolute()), kind, job)
-    left, kept = _prepare(work, pieces, _manifest(files, pieces, work))
-    made: list[PartDone] = []
+    left, kept = _prepare(work, shards, _manifest(files, shards, work))
+    made: list[PartReport] = []
     with _cluster(ray):
         for part in _run(ray, files, work, left):
             made.append(part)
             if on_part is not None:
                 on_part(part, len(left))
-    _check_complete(work, pieces)
+    _check_complete(work, shards)
     return RayReport.of(made, kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a worker must know besides its shard."""
+    """What all workers have in common: output folder, format and options."""
 
     folder: str
     kind: Literal["jsonl", "parquet"]
@@ -160,7 +161,7 @@ class _Work:
 
 
 class _Worker:
-    """One model at work. Ray keeps it in a process of its own."""
+    """A worker with a model; Ray runs each in its own process."""
 
     def __init__(self, files: Any, work: _Work) -> None:
         device = work.job.device or ("cuda" if work.job.gpus_per_worker else None)
@@ -168,39 +169,39 @@ class _Worker:
         self._work = work
 
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-        """Shards to reports, both in JSON, which Ray carries without touching it."""
+        """Predict shards and return reports, both as JSON, which Ray transports unchanged."""
         from spandet.integrations.shards import Shard  # noqa: PLC0415
 
         made = [self._part(Shard(**json.loads(shard))) for shard in batch["shard"]]
         return {"part": [json.dumps(asdict(part)) for part in made]}
 
-    def _part(self, shard: Shard) -> PartDone:
+    def _part(self, shard: Shard) -> PartReport:
         from spandet.integrations.part_folder import PartFolder  # noqa: PLC0415
         from spandet.integrations.shards import part_name  # noqa: PLC0415
 
         work = self._work
         folder, name = PartFolder(work.folder), part_name(shard, work.kind)
-        return make_part(shard, self._found, folder, name, skip_bad=work.job.skip_bad)
+        return predict_part(shard, self._predict, folder, name, skip_bad=work.job.skip_bad)
 
-    def _found(self, documents: Iterable[Document]) -> Iterator[Document]:
+    def _predict(self, documents: Iterable[Document]) -> Iterator[Document]:
         return self._recognizer.predict(documents, self._work.job)
 
 
 def _run(
     ray: ModuleType, files: Mapping[str, bytes], work: _Work, shards: Sequence[Shard]
-) -> Iterator[PartDone]:
+) -> Iterator[PartReport]:
     if not shards:
         return
     job, data = work.job, import_module("ray.data")
-    most = min(job.workers or _room(ray, job), len(shards))
-    reference = ray.put(files)  # held here, so that a worker that is restarted finds it
+    workers = min(job.workers or _max_workers(ray, job), len(shards))
+    reference = ray.put(files)  # kept by this process, so that a restarted worker can load it
     rows = [{"shard": json.dumps(asdict(shard))} for shard in shards]
     dataset = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         _Worker,
         batch_size=1,
         fn_constructor_args=(reference, work),
         compute=data.ActorPoolStrategy(
-            min_size=1, max_size=most, initial_size=most, max_tasks_in_flight_per_actor=2
+            min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
         ),
         num_cpus=job.cpus_per_worker,
         num_gpus=job.gpus_per_worker,
@@ -208,36 +209,38 @@ def _run(
         max_task_retries=job.retries,
     )
     dataset.context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every step
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it logs every step
     try:
         for row in dataset.iter_rows():
-            part = PartDone(**json.loads(row["part"]))
+            part = PartReport(**json.loads(row["part"]))
             if part.error is not None:
                 raise (UsageError if part.usage else FormatError)(part.error)
             yield part
     except ray.exceptions.RayError as error:
         what = str(error).strip().splitlines()[-1]
         raise SpandetError(
-            f"Ray has given up ({what}); parts in {work.folder} are good, and the job can resume"
+            f"Ray failed ({what}); the finished parts in {work.folder} are valid, and --resume "
+            "continues the job"
         ) from error
 
 
-def _room(ray: ModuleType, job: RayJob) -> int:
-    """How many workers the cluster can hold."""
-    has = ray.cluster_resources()
-    room = has.get("CPU", 0) // job.cpus_per_worker
+def _max_workers(ray: ModuleType, job: RayJob) -> int:
+    """Number of workers that the cluster has room for."""
+    resources = ray.cluster_resources()
+    cpus, gpus = resources.get("CPU", 0), resources.get("GPU", 0)
+    workers = cpus // job.cpus_per_worker
     if job.gpus_per_worker:
-        room = min(room, has.get("GPU", 0) // job.gpus_per_worker)
-    if room < 1:
+        workers = min(workers, gpus // job.gpus_per_worker)
+    if workers < 1:
         raise UsageError(
-            f"the cluster has {has.get('CPU', 0):g} CPUs and {has.get('GPU', 0):g} GPUs, a worker "
-            f"wants {job.cpus_per_worker} and {job.gpus_per_worker:g}"
+            f"the cluster has {cpus:g} CPUs and {gpus:g} GPUs, a worker needs "
+            f"{job.cpus_per_worker} and {job.gpus_per_worker:g}"
         )
-    return int(room)
+    return int(workers)
 
 
 def _manifest(files: Mapping[str, bytes], shards: Sequence[Shard], work: _Work) -> dict[str, Any]:
-    """What must be the same for a run to go on where another one stopped."""
+    """Model, options and inputs of the job, which must be equal for `resume`."""
     from spandet.integrations.shards import digest_of  # noqa: PLC0415
 
     model = hashlib.sha256()
@@ -257,22 +260,22 @@ def _manifest(files: Mapping[str, bytes], shards: Sequence[Shard], work: _Work) 
 
 def _prepare(
     work: _Work, shards: Sequence[Shard], manifest: Mapping[str, Any]
-) -> tuple[list[Shard], list[PartDone]]:
-    """Make the folder; which shards are still to do, and which parts are there already?"""
+) -> tuple[list[Shard], list[PartReport]]:
+    """Create the output folder; returns the shards to predict and the reports of finished parts."""
     from spandet.integrations.part_folder import PartFolder  # noqa: PLC0415
     from spandet.integrations.shards import part_name  # noqa: PLC0415
 
     folder = PartFolder(work.folder)
     folder.open(manifest, resume=work.job.resume)
     left: list[Shard] = []
-    kept: list[PartDone] = []
+    kept: list[PartReport] = []
     for shard in shards:
         facts = folder.facts(part_name(shard, work.kind)) if work.job.resume else None
-        # A shard with bad records must end a run that does not pass over them.
+        # A shard with bad records must fail in a run that does not skip them.
         if facts is None or (facts["skipped"] and not work.job.skip_bad):
             left.append(shard)
         else:
-            kept.append(PartDone(**facts))
+            kept.append(PartReport(**facts))
     return left, kept
 
 
@@ -282,7 +285,7 @@ def _check_complete(work: _Work, shards: Sequence[Shard]) -> None:
 
     names = [part_name(shard, work.kind) for shard in shards]
     if missing := PartFolder(work.folder).missing(names):
-        raise SpandetError(f"{missing[0]} is no longer in {work.folder}: --resume makes it again")
+        raise SpandetError(f"{missing[0]} has disappeared from {work.folder}: run with --resume")
 
 
 def _common_kind(shards: Sequence[Shard]) -> Literal["jsonl", "parquet"]:
@@ -291,7 +294,7 @@ def _common_kind(shards: Sequence[Shard]) -> Literal["jsonl", "parquet"]:
 
 
 def _one_writer(output: str) -> AbstractContextManager[None]:
-    """The lock of the folder; what is behind a URI of another machine has none."""
+    """The lock of the output folder; folders of other file systems are not locked."""
     if output.startswith("file:"):
         return one_writer(url2pathname(urlsplit(output).path))
     return nullcontext() if "://" in output else one_writer(output)
@@ -299,11 +302,11 @@ def _one_writer(output: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _cluster(ray: ModuleType) -> Iterator[None]:
-    """The cluster that is connected already, or that RAY_ADDRESS names, or one of our own."""
+    """Use the cluster that is connected already or that RAY_ADDRESS names, or start a local one."""
     if ray.is_initialized():
         yield
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
     own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
     ray.init(logging_level="WARNING", log_to_driver=False, **own)
     try:

@@ -1,7 +1,7 @@
-"""A corpus in pieces that can be read, predicted and written on their own.
+"""Shards of a corpus, which workers read, predict and write independently.
 
-A piece of JSONL is a range of bytes: it has the lines that begin in it. A gzipped file is one
-piece. A piece of Parquet is one of the file's row groups. Paths may be URIs that pyarrow knows.
+A shard of a JSONL file is a range of bytes with the lines that begin in it; a gzipped file is one
+shard. A shard of a Parquet file is a row group. Paths may be URIs that pyarrow supports.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from spandet.text import Document
 Kind = Literal["jsonl", "parquet"]
 _SUFFIXES: dict[str, Kind] = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".parquet": "parquet"}
 _GZIP_MAGIC = b"\x1f\x8b"
-_LOOK = 1 << 16
+_BLOCK_BYTES = 1 << 16
 _HASHED_BYTES = 1 << 20
 _DRAFT = ".draft"
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A piece of a corpus: bytes of a JSONL file, or row groups of a Parquet file."""
+    """A range of bytes of a JSONL file, or a row group of a Parquet file."""
 
     number: int
     kind: Kind
     path: str
     start: int
     end: int | None
-    """None: to the end, whatever it is (a gzipped file)."""
+    """None: up to the end of the file (gzip)."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in error messages."""
         if self.kind == "parquet":
             return f"group {self.start} of {self.path}"
         return _Range(self.path, self.start, self.end).name
 
     def read(self) -> Iterator[Parsed]:
-        """Its documents, or why one is none."""
+        """The documents, with an error in place of each bad record."""
         if self.kind == "jsonl":
             yield from jsonl.read(_Range(self.path, self.start, self.end))
             return
@@ -62,30 +62,30 @@ class Shard:
 
 
 def plan(inputs: Iterable[str], *, shard_bytes: int) -> list[Shard]:
-    """The pieces of all inputs in order.
+    """The shards of all inputs in order.
 
     Raises:
-        UsageError: an input is missing, or neither JSONL nor Parquet.
+        UsageError: An input is missing, or neither JSONL nor Parquet.
     """
     shards: list[Shard] = []
     for kind, path in (found for name in inputs for found in _files(name)):
-        for start, end in _pieces(kind, path, shard_bytes):
+        for start, end in _ranges(kind, path, shard_bytes):
             shards.append(Shard(len(shards), kind, path, start, end))
     return shards
 
 
 def part_name(shard: Shard, kind: Kind) -> str:
-    """The file that holds a shard's result; in the order of names all are in the plain order."""
+    """Name of the part of a shard; sorted by name, parts are in the order of the input."""
     return f"part-{shard.number:06}.{kind}"
 
 
 def is_draft(name: str) -> bool:
-    """Is this a file that `written` has not finished?"""
+    """Whether a file name is that of an unfinished file of `written`."""
     return name.startswith(".") and name.endswith(_DRAFT)
 
 
 def write_part(documents: Iterable[Document], folder: str, name: str) -> str:
-    """Write a result, which appears complete or not at all; gives the checksum of the file."""
+    """Write a part atomically, and return the checksum of the file."""
     with written(folder, name) as out:
         if name.endswith(".parquet"):
             parquet.write(documents, out)
@@ -99,7 +99,7 @@ def write_part(documents: Iterable[Document], folder: str, name: str) -> str:
 
 @contextmanager
 def written(folder: str, name: str) -> Iterator[BinaryIO]:
-    """A stream to a file that appears complete or not at all, whoever else writes the same."""
+    """A stream to a file that is replaced atomically when the stream is closed."""
     system, place = located(folder)
     draft = f"{place}/.{name}.{secrets.token_hex(4)}{_DRAFT}"
     try:
@@ -121,7 +121,7 @@ def digest_of(path: str) -> str:
 
 
 def located(path: str) -> tuple[fs.FileSystem, str]:
-    """A path or a URI as pyarrow takes it."""
+    """The file system and the path in it, for a local path or a URI."""
     if "://" not in path:
         return fs.LocalFileSystem(), str(Path(path).absolute())
     try:
@@ -132,31 +132,31 @@ def located(path: str) -> tuple[fs.FileSystem, str]:
 
 @dataclass(frozen=True)
 class _Range(Source):
-    """Whole lines of a file, as if they were all of it."""
+    """The lines of a file that begin in a range of bytes, as a source of its own."""
 
     start: int = 0
     end: int | None = None
 
     @property
     def name(self) -> str:
-        """What messages call it; lines are counted from its beginning."""
+        """Name in error messages; lines are counted from the start of the range."""
         return self.path if self.start == 0 else f"{self.path} from byte {self.start}"
 
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
-        """Its bytes, unzipped."""
+        """The uncompressed bytes."""
         with _opened(self.path) as stream:
             if self.end is None:
                 with _unzipped(stream, self.path) as unzipped:
                     yield unzipped
                 return
-            first = _line_border(stream, self.start)
-            last = _line_border(stream, self.end)
-            yield cast("BinaryIO", io.BufferedReader(_Window(stream, first, last), _LOOK))
+            first = _line_start(stream, self.start)
+            last = _line_start(stream, self.end)
+            yield cast("BinaryIO", io.BufferedReader(_Window(stream, first, last), _BLOCK_BYTES))
 
 
 class _Window(io.RawIOBase):
-    """Some bytes of a stream."""
+    """A range of bytes of a stream."""
 
     def __init__(self, stream: BinaryIO, start: int, end: int) -> None:
         stream.seek(start)
@@ -191,13 +191,13 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _line_border(stream: BinaryIO, offset: int) -> int:
-    """Where the first line begins that begins at `offset` or later."""
+def _line_start(stream: BinaryIO, offset: int) -> int:
+    """Position of the first line that begins at `offset` or later."""
     if offset == 0:
         return 0
     stream.seek(offset - 1)
     position = offset - 1
-    while block := stream.read(_LOOK):
+    while block := stream.read(_BLOCK_BYTES):
         found = block.find(b"\n")
         if found >= 0:
             return position + found + 1
@@ -206,9 +206,9 @@ def _line_border(stream: BinaryIO, offset: int) -> int:
 
 
 def _files(name: str) -> list[tuple[Kind, str]]:
-    """The files of an input in order: the one, or those of a folder."""
+    """The files of an input in order: the file itself, or those of a folder."""
     if name == STDIN:
-        raise UsageError("workers cannot read standard input: give files or folders")
+        raise UsageError("workers cannot read standard input: use files or folders")
     system, place = located(name)
     info = system.get_file_info(place)
     if info.type == fs.FileType.NotFound:
@@ -216,14 +216,14 @@ def _files(name: str) -> list[tuple[Kind, str]]:
     if info.type != fs.FileType.Directory:
         return [(_kind(name), name if "://" in name else place)]
     inside = system.get_file_info(fs.FileSelector(place, recursive=True))
-    names = sorted(str(one.path) for one in inside if one.is_file and _is_record(one.base_name))
+    names = sorted(str(each.path) for each in inside if each.is_file and _is_input(each.base_name))
     if not names:
         raise UsageError(f"the folder {name} has no file {' or '.join(_SUFFIXES)}")
     root = name.rstrip("/") if "://" in name else place
-    return [(_kind(one), root + one.removeprefix(place.rstrip("/"))) for one in names]
+    return [(_kind(each), root + each.removeprefix(place.rstrip("/"))) for each in names]
 
 
-def _is_record(name: str) -> bool:
+def _is_input(name: str) -> bool:
     return name.endswith(tuple(_SUFFIXES)) and not name.startswith((".", "_"))
 
 
@@ -231,10 +231,10 @@ def _kind(name: str) -> Kind:
     for suffix, kind in _SUFFIXES.items():
         if name.endswith(suffix):
             return kind
-    raise UsageError(f"{name} is not called {' or '.join(_SUFFIXES)}: convert it first")
+    raise UsageError(f"{name} does not end in {' or '.join(_SUFFIXES)}: convert it first")
 
 
-def _pieces(kind: Kind, path: str, shard_bytes: int) -> Iterator[tuple[int, int | None]]:
+def _ranges(kind: Kind, path: str, shard_bytes: int) -> Iterator[tuple[int, int | None]]:
     with _opened(path) as stream:
         if kind == "parquet":
             yield from ((group, group + 1) for group in range(parquet.row_groups(stream, path)))

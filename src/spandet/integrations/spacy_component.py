@@ -3,12 +3,12 @@
     nlp = spacy.blank("en")
     nlp.add_pipe("spandet", config={"model": "path/to/model"})
     doc = nlp("IL-2 gene expression requires NF-kappa B.")
-    doc.spans["spandet"]                      spans of tokens, nested and crossing ones too
-    doc.spans["spandet"].attrs["scores"]      how sure each is
+    doc.spans["spandet"]                      spans of tokens; they may be nested or cross
+    doc.spans["spandet"].attrs["scores"]      their scores
     doc._.spandet["spandet"]                  the same entities with exact characters
 
-The text is read with our own words and sentences, so that it gives the entities that it gives
-everywhere else. Where one begins or ends inside a token of spaCy's, its span has the whole token.
+The text is segmented by spandet, not by spaCy, so that entities are the same as without spaCy. If
+an entity begins or ends inside a token of spaCy, its span contains the whole token.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from spandet.text import CharSpan, Document, Entity, Sentence
 if TYPE_CHECKING:
     from spandet.inference.recognizer import Recognizer
 
-_OURS = "spandet"
+_NAME = "spandet"
 
 
 class ComponentSettings(PredictOptions):
-    """What a pipeline's config may say of the component."""
+    """Settings of the component in a pipeline's config."""
 
     model: str
-    """A name, a folder or a hub id, as `Recognizer.from_pretrained` takes it."""
-    spans_key: str = _OURS
-    """The group in `doc.spans`."""
+    """A name, a folder or a hub id, as for `Recognizer.from_pretrained`."""
+    spans_key: str = _NAME
+    """Name of the group in `doc.spans`."""
     ents: bool = False
-    """Write `doc.ents` too, where no two entities may overlap."""
+    """Also write `doc.ents`, in which entities cannot overlap."""
     prefer: Literal["longest", "best"] = "longest"
-    """Which of two overlapping entities goes into `doc.ents`: the longer or the surer one."""
+    """Which of two overlapping entities is kept in `doc.ents`: the longer or the higher-scoring."""
     device: str | None = None
-    """Where to compute."""
+    """Device to compute on."""
     use_doc_tokens: bool = False
-    """Read spaCy's tokens, tags and sentences in place of our own words: every span fits, but
-    the entities may be others than those of the raw text."""
+    """Use the tokens, tags and sentences of spaCy: every span fits its tokens exactly, but entities
+    may differ from those of the raw text."""
 
 
 _DEFAULTS = {
@@ -76,14 +76,14 @@ def _register() -> None:
         for setting in ComponentSettings.model_fields
     ]
     vars(make_component)["__signature__"] = inspect.Signature([*first, *settings])
-    Language.factory(_OURS, default_config=_DEFAULTS, assigns=["doc.spans"], func=make_component)
+    Language.factory(_NAME, default_config=_DEFAULTS, assigns=["doc.spans"], func=make_component)
 
 
 class SpandetComponent(Pipe):
-    """Finds entities in spaCy's docs.
+    """A spaCy component that finds entities.
 
-    The model is loaded when it is first needed, because a pipeline that is read from a disk brings
-    its own, and the place in its config may be gone.
+    The model is loaded on first use: a pipeline on disk contains its model, and the path in its
+    config may not exist any more.
     """
 
     def __init__(self, name: str, settings: ComponentSettings) -> None:
@@ -92,14 +92,14 @@ class SpandetComponent(Pipe):
 
     @cached_property
     def recognizer(self) -> Recognizer:
-        """The model at work."""
-        from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (seconds, and torch)
+        """The model, loaded on first use."""
+        from spandet.inference.recognizer import Recognizer  # noqa: PLC0415 (loads torch)
 
         return Recognizer.from_pretrained(self.settings.model, device=self.settings.device)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What it may find; nothing, as long as its model is not loaded."""
+        """The labels it can assign; empty before the model is loaded, unless set in the config."""
         known = self.recognizer.labels if "recognizer" in vars(self) else ()
         return known if self.settings.labels is None else self.settings.labels
 
@@ -110,13 +110,13 @@ class SpandetComponent(Pipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Find the entities of many docs, in order."""
         for docs in minibatch(stream, batch_size):  # type: ignore[no-untyped-call]
-            yield from self._survivors(docs)
+            yield from self._annotated(docs)
 
-    def _survivors(self, docs: Sequence[Doc]) -> Iterator[Doc]:
-        """All docs; where one fails, the others, and spaCy's user decides what becomes of it."""
+    def _annotated(self, docs: Sequence[Doc]) -> Iterator[Doc]:
+        """The docs without those that fail, which go to the error handler of the pipeline."""
         try:
             self._annotate(docs)
-        except Exception as error:  # noqa: BLE001 (whatever it is, its user may want to go on)
+        except Exception as error:  # noqa: BLE001 (the error handler decides about any error)
             if len(docs) == 1:
                 handle: Callable[..., None] = self.get_error_handler()
                 handle(self.name, self, docs, error)
@@ -125,17 +125,17 @@ class SpandetComponent(Pipe):
             yield from docs
             return
         for doc in docs:
-            yield from self._survivors([doc])
+            yield from self._annotated([doc])
 
     def to_disk(self, path: str | PathLike[str], *, exclude: Iterable[str] = ()) -> None:
-        """Write the model itself, so that the pipeline works anywhere."""
+        """Write the files of the model, so that the pipeline does not depend on its path."""
         if "model" not in exclude:
             self.recognizer.save_pretrained(path)
 
     def from_disk(
         self, path: str | PathLike[str], *, exclude: Iterable[str] = ()
     ) -> SpandetComponent:
-        """Read the model. A pipeline that was written without it goes on with its config's."""
+        """Read the model; a pipeline written without it uses the model of its config."""
         from spandet.inference.recognizer import Recognizer  # noqa: PLC0415
 
         if "model" not in exclude and Path(path).is_dir():
@@ -143,12 +143,12 @@ class SpandetComponent(Pipe):
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The model's files in one piece."""
+        """The files of the model as bytes."""
         data: bytes = srsly.msgpack_dumps({} if "model" in exclude else packed(self.recognizer))
         return data
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> SpandetComponent:
-        """Read the model's files."""
+        """Read the model from the bytes of `to_bytes`."""
         files = srsly.msgpack_loads(data)
         if files and "model" not in exclude:
             self.recognizer = unpacked(files, device=self.settings.device)
@@ -168,16 +168,16 @@ class SpandetComponent(Pipe):
         spans = [_span(entity, doc) for entity in document.entities]
         scores = [entity.score for entity in document.entities]
         doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
-        getattr(doc._, _OURS)[key] = document.to_dict()["entities"]
+        getattr(doc._, _NAME)[key] = document.to_dict()["entities"]
         if self.settings.ents:
             doc.ents = self._flat(document.entities, spans, doc.ents)
 
     def _flat(
         self, entities: Sequence[Entity[CharSpan]], spans: Sequence[Span], others: Sequence[Span]
     ) -> list[Span]:
-        """No two overlap: ours by preference, then what earlier components have found.
+        """Entities without overlap: ours by preference, then those of earlier components.
 
-        A discontinuous entity would take in what lies in its gaps, and is left out.
+        Discontinuous entities are left out, because their spans would contain their gaps.
         """
 
         def rank(number: int) -> tuple[float, ...]:
@@ -198,7 +198,7 @@ class SpandetComponent(Pipe):
 
 
 def _span(entity: Entity[CharSpan], doc: Doc) -> Span:
-    """The tokens that hold at least one of its characters."""
+    """The tokens that contain at least one character of an entity."""
     start, end = entity.span.start, entity.span.end
     span = doc.char_span(start, end, label=entity.label, alignment_mode="expand")
     if span is None:
@@ -207,13 +207,13 @@ def _span(entity: Entity[CharSpan], doc: Doc) -> Span:
 
 
 def _sentences(doc: Doc) -> Iterator[Sentence]:
-    """SpaCy's tokens in spaCy's sentences or, if nobody has looked for any, in ours."""
+    """The tokens of spaCy in its sentences or, if the pipeline sets none, in those of spandet."""
     if doc.has_annotation("SENT_START"):
         yield from sentences_of(doc)
         return
     from spandet.text.segmentation import sentence_starts  # noqa: PLC0415 (slow to load)
 
-    for whole in sentences_of(doc):  # one, or none without words
+    for whole in sentences_of(doc):  # one sentence, or none if there are no words
         borders = [*sentence_starts(doc.text, whole.words, whole.starts), len(whole)]
         for first, end in pairwise(borders):
             words, starts, tags = whole.words, whole.starts, whole.tags
@@ -221,4 +221,4 @@ def _sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 _register()
-Doc.set_extension(_OURS, default={}, force=True)
+Doc.set_extension(_NAME, default={}, force=True)

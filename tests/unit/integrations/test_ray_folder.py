@@ -1,4 +1,4 @@
-"""The folder of a job on Ray, as the next run finds it."""
+"""The output folder of a job on Ray, and how a run resumes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spandet.errors import SpandetError, UsageError
 from spandet.formats.locking import one_writer
 from spandet.inference import batching
 from spandet.integrations.part_folder import PartFolder
-from spandet.integrations.parts import PartDone, make_part
+from spandet.integrations.parts import PartReport, predict_part
 from spandet.integrations.ray_engine import (
     RayJob,
     RayReport,
@@ -42,7 +42,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Run:
-    """What the engine does, without a cluster."""
+    """A run of the engine without a cluster."""
 
     def __init__(self, source: Path, kind: str = "jsonl", **options: bool) -> None:
         self.shards = plan([str(source)], shard_bytes=90)
@@ -51,10 +51,10 @@ class Run:
         manifest = _manifest({"weights": b"w"}, self.shards, self.work)
         self.left, self.kept = _prepare(self.work, self.shards, manifest)
 
-    def make(self, shards: list[Shard]) -> list[PartDone]:
+    def make(self, shards: list[Shard]) -> list[PartReport]:
         folder, kind = PartFolder(self.work.folder), self.work.kind
         return [
-            make_part(
+            predict_part(
                 s, Fake().predict, folder, part_name(s, kind), skip_bad=self.work.job.skip_bad
             )
             for s in shards
@@ -72,7 +72,7 @@ def parts(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_resumed_run_is_one_never_stopped(kind: str, source: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_run(kind: str, source: Path) -> None:
     whole = Run(source, kind).finish()
     wanted = parts(source.parent)
     assert (whole.parts, whole.kept, whole.documents, whole.skipped) == (len(wanted), 0, 5, 1)
@@ -101,7 +101,7 @@ def _flipped(path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", [_cut, _flipped, Path.unlink])
 @pytest.mark.parametrize("file", ["part-000001.{}", ".part-000001.{}.done"])
-def test_a_damaged_part_is_made_again(
+def test_a_damaged_part_is_predicted_again(
     kind: str, change: Callable[[Path], None], file: str, source: Path
 ) -> None:
     Run(source, kind).finish()
@@ -113,7 +113,7 @@ def test_a_damaged_part_is_made_again(
     assert parts(source.parent) == wanted
 
 
-def test_any_byte_of_a_receipt_counts(source: Path) -> None:
+def test_a_change_of_any_byte_of_a_receipt_is_detected(source: Path) -> None:
     Run(source).finish()
     receipt = source.parent / "out" / ".part-000000.jsonl.done"
     data = receipt.read_bytes()
@@ -126,15 +126,15 @@ def test_any_byte_of_a_receipt_counts(source: Path) -> None:
         assert folder.facts("part-000000.jsonl") is None
 
 
-def test_a_part_that_disappears_is_noticed(source: Path) -> None:
+def test_a_missing_part_is_detected(source: Path) -> None:
     run = Run(source)
     run.finish()
     (source.parent / "out" / "part-000001.jsonl").unlink()
-    with pytest.raises(SpandetError, match=r"part-000001\.jsonl is no longer in"):
+    with pytest.raises(SpandetError, match=r"part-000001\.jsonl has disappeared from"):
         _check_complete(run.work, run.shards)
 
 
-def test_without_skip_bad_parts_with_bad_documents_are_made_again(source: Path) -> None:
+def test_without_skip_bad_parts_with_bad_documents_are_predicted_again(source: Path) -> None:
     whole = Run(source)
     whole.finish()
     (bad,) = [shard for shard in whole.shards if "BAD" in str(list(shard.read()))]
@@ -169,7 +169,7 @@ def test_an_older_folder_and_another_input_are_refused(source: Path) -> None:
 
 
 def draft_of(folder: Path, name: str) -> str:
-    """What a part is called while it is being written."""
+    """The name of a part's file while it is being written."""
     seen: list[str] = []
 
     def documents() -> Iterator[Document]:
@@ -181,7 +181,7 @@ def draft_of(folder: Path, name: str) -> str:
     return found
 
 
-def test_what_a_killed_run_has_begun_is_removed(source: Path) -> None:
+def test_unfinished_files_of_a_killed_run_are_removed(source: Path) -> None:
     out = source.parent / "out"
     out.mkdir()
     draft = draft_of(out, "part-000001.jsonl")
@@ -189,16 +189,16 @@ def test_what_a_killed_run_has_begun_is_removed(source: Path) -> None:
     (out / draft).write_text("half")
     with pytest.raises(UsageError, match="is not empty"):
         Run(source)
-    Run(source, resume=True)  # killed before it had said what it is
+    Run(source, resume=True)  # killed before the manifest was written
     (out / draft).write_text("half")
     Run(source, resume=True)
     assert [path.name for path in out.iterdir()] == ["_spandet.json"]
 
 
-def test_one_run_at_a_time_and_no_input_is_replaced(
+def test_concurrent_runs_and_outputs_that_contain_inputs_are_refused(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)  # neither is asked for
+    monkeypatch.setitem(sys.modules, "ray", None)  # the checks come before the import of ray
     folder = str(source.parent / "out")
     for output in (folder, Path(folder).as_uri()):
         with one_writer(folder), pytest.raises(UsageError, match=f"by process {os.getpid()}"):

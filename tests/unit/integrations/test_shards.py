@@ -1,4 +1,4 @@
-"""A corpus in pieces: together they are the whole, whatever their size."""
+"""Shards of a corpus: together they are the whole, whatever their size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_all(shards: list[Shard]) -> list[Document]:
 
 @settings(max_examples=40)
 @given(texts=st.lists(st.text(), max_size=8), shard_bytes=st.integers(1, 200), blank=st.booleans())
-def test_pieces_of_lines_are_the_whole(
+def test_shards_of_lines_are_the_whole_corpus(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], shard_bytes: int, blank: bool
 ) -> None:
     path = tmp_path_factory.mktemp("lines") / "corpus.jsonl"
@@ -55,20 +55,20 @@ def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
     assert read_all(plan(inputs, shard_bytes=64)) == corpus
 
 
-def test_a_gzipped_file_is_one_piece(tmp_path: Path) -> None:
+def test_a_gzipped_file_is_one_shard(tmp_path: Path) -> None:
     spandet.write([Document("text")] * 50, tmp_path / "a.jsonl.gz")
     (shard,) = plan([str(tmp_path / "a.jsonl.gz")], shard_bytes=10)
     assert len(read_all([shard])) == 50
 
 
-def test_damaged_gzip_is_named(tmp_path: Path) -> None:
+def test_damaged_gzip_is_an_error_with_the_path(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"text": "x"}\n' * 99)[:-12])
     with pytest.raises(FormatError, match=r"a\.jsonl\.gz: damaged gzip"):
         list(plan([str(path)], shard_bytes=10)[0].read())
 
 
-def test_a_bad_line_is_named_with_its_place(tmp_path: Path) -> None:
+def test_a_bad_line_is_an_error_with_its_position(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "x"}\n' * 4 + '{"text": 5}\n' + '{"text": "y"}\n')
     shards = plan([str(path)], shard_bytes=28)
@@ -82,7 +82,7 @@ def test_a_bad_line_is_named_with_its_place(tmp_path: Path) -> None:
     ("name", "wanted"),
     [("-", "standard input"), ("gone.jsonl", "no such file"), ("a.txt", "convert it first")],
 )
-def test_inputs_that_cannot_be_used(
+def test_invalid_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -91,19 +91,21 @@ def test_inputs_that_cannot_be_used(
         plan([name], shard_bytes=100)
 
 
-def test_an_empty_folder_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_input_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no file \.jsonl or"):
         plan([str(tmp_path)], shard_bytes=100)
 
 
-def test_an_unknown_place_is_named() -> None:
+def test_an_unknown_uri_scheme_is_an_error() -> None:
     with pytest.raises(UsageError, match="cannot use nonsense://x"):
         plan(["nonsense://x"], shard_bytes=100)
 
 
 @settings(max_examples=40)
 @given(raw_documents() | worded_documents())
-def test_parquet_keeps_documents(tmp_path_factory: pytest.TempPathFactory, one: Document) -> None:
+def test_parquet_round_trip_of_documents(
+    tmp_path_factory: pytest.TempPathFactory, one: Document
+) -> None:
     folder = tmp_path_factory.mktemp("parquet")
     write_part([one, one], str(folder), "part-000000.parquet")
     shards = plan([str(folder)], shard_bytes=1)
@@ -116,7 +118,7 @@ def test_parquet_keeps_documents(tmp_path_factory: pytest.TempPathFactory, one: 
     ]
 
 
-def test_parquet_that_others_wrote(tmp_path: Path) -> None:
+def test_parquet_files_of_other_programs(tmp_path: Path) -> None:
     path = tmp_path / "theirs.parquet"
     table = pa.table({"id": [7, 8], "text": ["a", None], "extra": [1.5, 2.5]})
     arrow.write_table(table, path)
@@ -131,7 +133,7 @@ def test_parquet_that_others_wrote(tmp_path: Path) -> None:
         plan([str(path)], shard_bytes=1)
 
 
-def test_row_groups_are_pieces(tmp_path: Path) -> None:
+def test_row_groups_are_shards(tmp_path: Path) -> None:
     corpus = [Document(f"text {number}") for number in range(600)]
     write_part(corpus, str(tmp_path), "a.parquet")
     shards = plan([str(tmp_path)], shard_bytes=1)
@@ -140,7 +142,7 @@ def test_row_groups_are_pieces(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_a_part_appears_complete_or_not_at_all(tmp_path: Path, kind: str) -> None:
+def test_parts_are_written_atomically(tmp_path: Path, kind: str) -> None:
     def broken() -> object:
         yield Document("good")
         raise FormatError("bad")
@@ -150,7 +152,7 @@ def test_a_part_appears_complete_or_not_at_all(tmp_path: Path, kind: str) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_lone_surrogates_fit_into_json_but_not_into_parquet(tmp_path: Path) -> None:
+def test_lone_surrogates_are_allowed_in_jsonl_but_not_in_parquet(tmp_path: Path) -> None:
     odd = Document("\ud800", (Entity(CharSpan(0, 1), "x"),))
     write_part([odd], str(tmp_path), "part-0.jsonl")
     assert read_all(plan([str(tmp_path)], shard_bytes=9)) == [odd]
@@ -163,7 +165,7 @@ def test_parts_sort_in_the_order_of_the_input() -> None:
     assert names == sorted(names)
 
 
-def test_own_words_survive_parquet(tmp_path: Path) -> None:
+def test_parquet_round_trip_of_given_words(tmp_path: Path) -> None:
     sentence = Sentence(("a", "b"), (0, 2), ("X", "Y"))
     one = Document("a b", (), "1", {"k": [1]}, (sentence,))
     write_part([one], str(tmp_path), "part-0.parquet")

@@ -1,4 +1,4 @@
-"""The pages say what the settings are, and their examples run."""
+"""The pages of spaCy and Ray list all settings, and their examples run."""
 
 from __future__ import annotations
 
