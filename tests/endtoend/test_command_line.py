@@ -1,4 +1,4 @@
-"""The commands as a user runs them."""
+"""The commands in separate processes, as a user runs them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def test_pipes(corpus: Path) -> None:
     assert piped == json.loads(succeeds("stats", corpus, "--json")) | {"longest": piped["longest"]}
 
 
-def test_a_corpus_agrees_with_itself_in_another_tokenisation(corpus: Path, tmp_path: Path) -> None:
+def test_a_corpus_scores_100_against_itself_in_another_tokenisation(
+    corpus: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "tokens.jsonl"
     succeeds("convert", corpus, other, "--to", "tokens-jsonl")
     assert other.read_text() != corpus.read_text()
@@ -116,7 +118,7 @@ def test_reports_in_every_form(corpus: Path, tmp_path: Path) -> None:
     assert "<script>" in (tmp_path / "view.html").read_text()
 
 
-def test_mistakes_are_one_line_with_a_code(corpus: Path, tmp_path: Path) -> None:
+def test_user_mistakes_are_one_line_with_an_exit_code(corpus: Path, tmp_path: Path) -> None:
     bad = tmp_path / "dev.jsonl"
     bad.write_text(
         '{"text": "ab"}\n{"text": "cd", "entities": [{"start": 1, "end": 1, "label": "X"}]}\n'
@@ -146,7 +148,7 @@ def test_bad_records_are_skipped_counted_and_listed(tmp_path: Path) -> None:
     assert f"{bad}:3: not JSON" in done.stderr
 
 
-def test_nested_entities_do_not_fit_in_columns(corpus: Path, tmp_path: Path) -> None:
+def test_nested_entities_are_refused_by_column_formats(corpus: Path, tmp_path: Path) -> None:
     done = spandet("convert", corpus, tmp_path / "out.conll")
     assert done.returncode == 1
     assert "overlaps" in done.stderr

@@ -1,4 +1,4 @@
-"""Each detector learns: what it is shown, and what only its refinement can reach."""
+"""Each detector overfits a small corpus; regression finds entities longer than every seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def learnable(sentences: int, seed: int) -> list[Document]:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_twenty_nested_sentences_are_learnt_by_heart(detector: str, tmp_path: Path) -> None:
+def test_twenty_nested_sentences_are_overfitted(detector: str, tmp_path: Path) -> None:
     documents = learnable(20, seed=4)
     assert sum(len(document.sentences) for document in documents) == 20
     recipe = RECIPES / f"{detector}.toml"
@@ -43,7 +43,7 @@ def test_twenty_nested_sentences_are_learnt_by_heart(detector: str, tmp_path: Pa
 
 
 def long_share(documents: list[Document], predicted: list[Document], longer_than: int) -> float:
-    """How many of the entities with more words than that were found?"""
+    """Share of the entities with more words than `longer_than` that were found."""
     found = total = 0
     for gold, guess in zip(documents, predicted, strict=True):
         right = {(entity.span, entity.label) for entity in guess.entities}

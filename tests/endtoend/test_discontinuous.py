@@ -1,4 +1,4 @@
-"""Discontinuous entities from text to score: learnt with a linker, and no change without them."""
+"""Discontinuous entities: learnt with a linker; without them a linker changes nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def f1_of_gaps(recognizer: Recognizer, documents: list[Document]) -> float:
 
 
 def unsure(recognizer: Recognizer, documents: list[Document]) -> list[Document]:
-    """Everything that is found, however little is behind it."""
+    """All entities, with any score."""
     recognizer.decoding = DecodingSettings(threshold=0.0, min_odds=0.0)
     return list(recognizer.predict(documents))
 
@@ -56,7 +56,7 @@ def test_discontinuous_entities_are_learnt(model: Path) -> None:
     assert f1_of_gaps(recognizer, UNSEEN) >= 0.6
 
 
-def test_without_a_linker_none_is_found(tmp_path: Path) -> None:
+def test_without_a_linker_no_discontinuous_entity_is_found(tmp_path: Path) -> None:
     recognizer = learnt(tmp_path / "run", SEEN, "training.epochs=2")
     predicted = unsure(recognizer, UNSEEN)
     assert any(document.entities for document in predicted)
@@ -64,7 +64,7 @@ def test_without_a_linker_none_is_found(tmp_path: Path) -> None:
 
 
 def test_on_contiguous_data_a_linker_changes_nothing(tmp_path: Path) -> None:
-    """The same weights, entities and scores, digit by digit."""
+    """Weights, entities and scores are exactly equal."""
     documents = list(generate(24, seed=3))
     few = ["training.epochs=3", "training.batch_sentences=4"]
     without = learnt(tmp_path / "without", documents, *few)
@@ -82,7 +82,7 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
-def test_every_command_knows_them(model: Path, tmp_path: Path) -> None:
+def test_every_command_supports_discontinuous_entities(model: Path, tmp_path: Path) -> None:
     gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
     write(SEEN, gold)
     run("predict", model, gold, "-o", found)

@@ -1,4 +1,4 @@
-"""Exported models: the same entities as torch finds, or no export at all."""
+"""Exported models give the same entities as torch, or the export is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def detector(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def reused(monkeypatch: pytest.MonkeyPatch) -> Reused:
-    """Exports that take over the graphs of the one that was made before, whole or damaged."""
+    """Exports that reuse the graphs of an earlier export, intact or damaged."""
 
     def reuse(damage: str = "") -> None:
         source = small_export(ONE)
@@ -96,7 +96,7 @@ def both(detector: str) -> tuple[Recognizer, Recognizer]:
     return Recognizer.from_pretrained(small_model(detector)), Recognizer.from_pretrained(folder)
 
 
-def test_an_exported_model_finds_what_torch_finds(detector: str) -> None:
+def test_an_exported_model_finds_the_same_entities_as_torch(detector: str) -> None:
     one, other = both(detector)
     texts = [*small_texts(4, seed=8), "", "word", "a b"]
     expected = [plain(document) for document in one.predict(texts)]
@@ -104,12 +104,12 @@ def test_an_exported_model_finds_what_torch_finds(detector: str) -> None:
     assert [plain(document) for document in other.predict(texts)] == expected
 
 
-def test_everything_but_look_ups_is_exported(detector: str) -> None:
+def test_all_weights_except_embeddings_are_exported(detector: str) -> None:
     folder = small_export(detector)
     report = json.loads((folder / "export.json").read_text())
     assert report["parity"]["passed"]
     look_ups = {"encoder.hashed.table", "encoder.characters.embedding"}
-    # Nominees of a jury stay where they are, so that what votes on their places is idle.
+    # The boundaries of nominees do not change, so the layers that regress them are not used.
     idle = {name for name in report["kept"] if detector == "span-jury" and ".votes." in name}
     assert set(report["kept"]) - {"encoder.fusion.norm"} - idle == look_ups
     graphs = {path.stem for path in folder.glob("*.onnx")}
@@ -139,7 +139,7 @@ def test_an_exported_model_can_be_traced(detector: str) -> None:
     assert found == expected
 
 
-def test_many_threads_may_read_at_once() -> None:
+def test_an_exported_model_can_be_used_by_many_threads() -> None:
     _, other = both(ONE)
     texts = small_texts(4, seed=8) * 3
     expected = [plain(other(text)) for text in texts]
@@ -147,7 +147,7 @@ def test_many_threads_may_read_at_once() -> None:
         assert [plain(document) for document in pool.map(other, texts)] == expected
 
 
-def test_another_process_reads_the_folder_wherever_it_is(tmp_path: Path) -> None:
+def test_another_process_loads_a_moved_folder(tmp_path: Path) -> None:
     folder = small_export(ONE)
     moved = shutil.copytree(folder, tmp_path / "moved")
     text = small_texts(1, seed=8)[0]
@@ -161,7 +161,7 @@ def test_another_process_reads_the_folder_wherever_it_is(tmp_path: Path) -> None
     ]
 
 
-def test_what_is_saved_again_is_exported_still(tmp_path: Path) -> None:
+def test_a_saved_export_is_still_an_export(tmp_path: Path) -> None:
     _, other = both(ONE)
     other.save_pretrained(tmp_path / "again")
     again = Recognizer.from_pretrained(tmp_path / "again")
@@ -194,7 +194,9 @@ def test_without_onnxruntime_the_extra_is_named(
         export(small_model(ONE), tmp_path / "none")
 
 
-def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_export_is_an_error_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = small_export(ONE)
     broken = shutil.copytree(folder, tmp_path / "broken")
     (broken / "detector.filter.forward.onnx").write_bytes(b"nonsense")
@@ -219,7 +221,9 @@ def test_a_damaged_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     "part",
     ["encoder.fusion.net.run", "detector.regressor.forward", "detector.classifier.forward"],
 )
-def test_a_damaged_part_does_not_get_out(part: str, reused: Reused, tmp_path: Path) -> None:
+def test_an_export_with_a_damaged_graph_is_refused(
+    part: str, reused: Reused, tmp_path: Path
+) -> None:
     reused(damage=part)
     with pytest.raises(ExportError, match="the export differs from torch"):
         export(small_model(ONE), tmp_path / "out", data=small_documents(20, seed=5))
@@ -264,7 +268,7 @@ def test_int8_needs_labelled_data(tmp_path: Path) -> None:
         export(small_model(ONE), tmp_path / "out", options=ExportOptions(int8=True))
 
 
-def test_the_command_prints_what_was_done(reused: Reused, tmp_path: Path) -> None:
+def test_the_export_command_prints_a_report(reused: Reused, tmp_path: Path) -> None:
     reused()
     write(small_documents(20, seed=5), tmp_path / "data.jsonl")
     command = ["export", str(small_model(ONE)), "--onnx", str(tmp_path / "out")]
@@ -280,7 +284,7 @@ def test_the_command_prints_what_was_done(reused: Reused, tmp_path: Path) -> Non
 
 
 def test_a_folder_of_version_1_still_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version 1 numbered the inputs, and named the method of recurrent nets otherwise."""
+    """Version 1 numbered the inputs, and had another name for the method of recurrent networks."""
     old = shutil.copytree(small_export(ONE), tmp_path / "old")
     manifest = Manifest.model_validate_json((old / "onnx.json").read_text())
     parts = {}

@@ -1,4 +1,4 @@
-"""spandet predict and spandet models as a user runs them, and as kill -9 stops them."""
+"""spandet predict and spandet models in separate processes, some of them killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def marks(spool: Path) -> int:
     return spool.read_bytes().count(b'{"done": ') if spool.exists() else 0
 
 
-def test_killed_again_and_again_it_loses_nothing(tmp_path: Path) -> None:
+def test_repeated_kills_and_resumes_lose_nothing(tmp_path: Path) -> None:
     model, chance = small_model(DETECTOR), random.Random(4)
     texts = [f"Halburn Rangers beat Tibburn {n} to {n % 7}." for n in range(5000)]
     write([Document(text, id=str(n)) for n, text in enumerate(texts)], tmp_path / "in.jsonl")
@@ -57,7 +57,7 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path: Path) -> None:
     assert [document.id for document in read(out)] == [str(n) for n in range(5000)]
 
 
-def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupt_prints_how_to_resume(tmp_path: Path) -> None:
     write([Document("A text.", id=str(n)) for n in range(20_000)], tmp_path / "in.jsonl")
     out = tmp_path / "out.jsonl"
     running = subprocess.Popen(
@@ -105,7 +105,7 @@ def test_plain_text_on_standard_input(tmp_path: Path) -> None:
     assert spandet("predict", model, "-", stdin="{broken").returncode == 2
 
 
-def test_exit_codes_that_scripts_can_use(tmp_path: Path) -> None:
+def test_exit_codes(tmp_path: Path) -> None:
     model, data = small_model(DETECTOR), tmp_path / "in.jsonl"
     data.write_text('{"text": "Tibburn."}\n{"text": 3}\n')
     out = tmp_path / "out.jsonl"
@@ -133,7 +133,7 @@ def test_exit_codes_that_scripts_can_use(tmp_path: Path) -> None:
 def with_peak(*arguments: object) -> tuple[int, str, int]:
     """Exit code, stderr and peak memory in kB of a command.
 
-    Not ru_maxrss: a child starts with its parent's, and ours has torch and a model in it.
+    Not ru_maxrss, which a child process inherits from its parent.
     """
     code = (
         "import sys; from spandet.cli import main\n"
@@ -149,7 +149,7 @@ def with_peak(*arguments: object) -> tuple[int, str, int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_a_gzip_bomb_fills_no_memory(tmp_path: Path) -> None:
+def test_a_gzip_bomb_uses_little_memory(tmp_path: Path) -> None:
     bomb, out = tmp_path / "bomb.jsonl.gz", tmp_path / "out.jsonl"
     with gzip.open(bomb, "wb", compresslevel=1) as stream:
         stream.write(b'{"text": "')
@@ -173,7 +173,7 @@ def test_a_gzip_bomb_fills_no_memory(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize(("leak", "code"), [(0, 0), (2000, 1)])
-def test_a_long_stream_takes_no_more_memory_than_a_short_one(leak: int, code: int) -> None:
+def test_memory_does_not_grow_with_the_length_of_a_stream(leak: int, code: int) -> None:
     script = Path(__file__).parents[2] / "benchmarks" / "predict_memory.py"
     run = [sys.executable, str(script), "--documents", "5000", "--leak", str(leak)]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
@@ -199,7 +199,7 @@ def test_models_are_listed_and_found_by_name(
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "-"])
-def test_what_goes_nowhere_needs_no_spool(target: str, tmp_path: Path) -> None:
+def test_output_to_dev_null_needs_no_spool(target: str, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("Tibburn.")
     arguments = ("predict", small_model(DETECTOR), tmp_path / "in.txt", "-o", target)
     succeeds(*arguments, "--to", "jsonl")

@@ -1,4 +1,4 @@
-"""`spandet pretrain` as people run it, in one process and in two."""
+"""`spandet pretrain` in one process and in two."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def command(folder: Path, out: str) -> list[str]:
     return ["pretrain", *map(str, words), *changes]
 
 
-def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
-    """Three blocks leave one process with one of them."""
+def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
+    """With three blocks, one process has one and the other two."""
     write(texts(60), tmp_path / "text.jsonl")
     save_tiny_encoder(tmp_path / "encoder")
     alone = CliRunner().invoke(app, command(tmp_path, "alone"))

@@ -25,7 +25,7 @@ def run(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-def test_the_first_picture_is_what_the_bundled_model_finds(tmp_path: Path) -> None:
+def test_the_first_example_is_the_output_of_the_bundled_model(tmp_path: Path) -> None:
     block = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)[0]
     commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     shown = "".join(line for line in block.splitlines(True) if not line.startswith("$ "))
@@ -77,6 +77,6 @@ def test_every_command_is_in_the_readme() -> None:
         assert f"`spandet {name}" in README
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_point_to_existing_files() -> None:
     for name in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (PROJECT / name).exists(), name

@@ -1,4 +1,4 @@
-"""One law: the same text gives the same entities, whichever door it comes through."""
+"""The same text gives the same entities through every interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`spandet trace` as a user runs it."""
+"""The command `spandet trace`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def refused(folder: Path, *arguments: object) -> SpandetError:
 LINE = re.compile(r"^  (?:([✓✗]) )?\(\d+, \d+, [^)]*\)(?: ← \(-?\d+\.\d\d, -?\d+\.\d\d\)){2}")
 
 
-def test_a_text_is_printed_without_verdicts(folder: Path) -> None:
+def test_a_text_without_gold_has_no_outcomes(folder: Path) -> None:
     text = "Halburn Rangers beat Tibburn in Ludyne."
     lines = trace(folder, text, "--set", "decoding.threshold=0").splitlines()
     assert re.search(r"\[[⁰¹²³⁴⁵⁶⁷⁸⁹]+[^]]*\][⁰¹²³⁴⁵⁶⁷⁸⁹]+\w", lines[0])
@@ -67,7 +67,7 @@ def test_a_text_is_printed_without_verdicts(folder: Path) -> None:
     assert all(match is not None and match[1] is None for match in found)
 
 
-def test_gold_brings_verdicts_and_misses(folder: Path) -> None:
+def test_with_gold_outcomes_and_misses_are_printed(folder: Path) -> None:
     text = trace(folder, "--input", folder / "gold.jsonl")
     assert len(re.findall(r"^── ", text, flags=re.MULTILINE)) <= 10
     assert re.search(r"^  ✗ ", text, flags=re.MULTILINE)
@@ -88,7 +88,7 @@ def test_a_file_without_entities_has_no_gold(folder: Path) -> None:
     )
 
 
-def test_json_lines_are_the_documents(folder: Path) -> None:
+def test_json_output_has_one_line_per_document(folder: Path) -> None:
     records = [
         json.loads(line)
         for line in trace(folder, "-i", folder / "gold.jsonl", "--json").splitlines()
@@ -110,7 +110,7 @@ def test_settings_can_be_changed(folder: Path) -> None:
     assert "nothing found" in trace(folder, text, "--set", "decoding.threshold=1")
 
 
-def test_a_page_is_written_whole(folder: Path) -> None:
+def test_a_page_is_written_atomically(folder: Path) -> None:
     page = folder / "trace.html"
     assert trace(folder, "-i", folder / "gold.jsonl", "--html", page) == ""
     text = page.read_text()
@@ -125,7 +125,7 @@ def test_a_page_is_written_whole(folder: Path) -> None:
     assert "<title>model</title>" in page.read_text()
 
 
-def test_a_bad_record_leaves_the_old_page(folder: Path) -> None:
+def test_a_bad_record_keeps_the_old_page(folder: Path) -> None:
     page = folder / "kept.html"
     page.write_text("old")
     error = refused(folder, "-i", folder / "bad.jsonl", "--html", page)
@@ -152,6 +152,6 @@ def test_no_traceback_and_the_code_of_a_bad_argument(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\udcff", "\x1b[2J", "日本"])
-def test_odd_texts_are_printed(folder: Path, text: str) -> None:
+def test_unusual_texts_are_printed(folder: Path, text: str) -> None:
     assert "\x1b" not in trace(folder, text)
     assert json.loads(trace(folder, text, "--json"))["text"] == text

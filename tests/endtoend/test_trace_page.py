@@ -1,4 +1,4 @@
-"""The page of `trace` in a real browser: bars lie where the stages say, and can be moved."""
+"""The page of `trace` in a real browser: positions of bars at every stage, and controls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ const point = (element) => {
 const state = () => [Number(slider.value), slider.getAttribute("aria-valuetext"),
   document.querySelector(".stop[aria-current]").title, play.getAttribute("aria-label")];
 """
-# Timers keep to the page's own time; frames would wait for a busy machine.
+# Timers use the virtual time of the page; animation frames would wait for a busy machine.
 FRAMES = """
 window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()), 16);
 window.cancelAnimationFrame = clearTimeout;
@@ -55,7 +55,7 @@ def probe(
     return browsing.probe(browser, folder, page, PROBE + script, **options)
 
 
-def test_bars_lie_under_the_words_of_every_stage(browser: str, tmp_path: Path) -> None:
+def test_bars_are_under_the_words_of_every_stage(browser: str, tmp_path: Path) -> None:
     script = """
       const words = places();
       const at = () => { const b = box(shown("bar")[0]); return [b.left, b.right]; };
@@ -88,7 +88,7 @@ def test_bars_lie_under_the_words_of_every_stage(browser: str, tmp_path: Path) -
     assert got["names"] == ["CEL", "DNA"]
 
 
-def test_an_entity_in_pieces_has_a_bar_under_each(browser: str, tmp_path: Path) -> None:
+def test_a_discontinuous_entity_has_a_bar_under_each_fragment(browser: str, tmp_path: Path) -> None:
     script = """
       const side = (element) => { const b = box(element); return [b.left, b.right]; };
       const goals = shown("goal").map(side);
@@ -112,7 +112,7 @@ def test_an_entity_in_pieces_has_a_bar_under_each(browser: str, tmp_path: Path) 
     assert got["lit"] == 2
 
 
-def test_the_arrow_keys_go_from_stage_to_stage(browser: str, tmp_path: Path) -> None:
+def test_the_arrow_keys_select_stages(browser: str, tmp_path: Path) -> None:
     script = """
       const seen = [state()];
       for (const key of ["ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowUp", "End", "Home"]) {
@@ -130,7 +130,7 @@ def test_the_arrow_keys_go_from_stage_to_stage(browser: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("flags", [(), (CALM,)], ids=["moving", "calm"])
-def test_playing_leads_from_the_first_stage_to_the_last(
+def test_play_runs_from_the_first_stage_to_the_last(
     browser: str, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     script = """
@@ -153,7 +153,7 @@ def test_playing_leads_from_the_first_stage_to_the_last(
     assert any(place % 1 for place in seen) is not bool(flags)
 
 
-def test_pausing_stops_where_it_is(browser: str, tmp_path: Path) -> None:
+def test_pause_keeps_the_position(browser: str, tmp_path: Path) -> None:
     script = """
       play.click();
       setTimeout(() => {
@@ -167,7 +167,7 @@ def test_pausing_stops_where_it_is(browser: str, tmp_path: Path) -> None:
     assert got["later"] == got["stopped"]
 
 
-def test_pointing_tells_what_the_stage_believed(browser: str, tmp_path: Path) -> None:
+def test_hovering_shows_the_scores_of_the_stage(browser: str, tmp_path: Path) -> None:
     script = """
       point(shown("bar")[0]);
       const last = tip.innerText;
@@ -194,7 +194,7 @@ def test_pointing_tells_what_the_stage_believed(browser: str, tmp_path: Path) ->
     assert (got["marked"], got["moved"]) == ("stage 0", "stage 1")
 
 
-def test_what_was_missed_is_an_open_goal(browser: str, tmp_path: Path) -> None:
+def test_missed_entities_are_drawn_as_outlines(browser: str, tmp_path: Path) -> None:
     script = """
       const words = places();
       const rect = (b) => [box(b).left, box(b).right];
@@ -212,7 +212,7 @@ def test_what_was_missed_is_an_open_goal(browser: str, tmp_path: Path) -> None:
 LONG = sentence(WORDS * 6, [found(5, 40, "CEL", (0.5, 58.0)), found(57, 58, "DNA", (57.0, 58.0))])
 
 
-def test_bars_follow_their_words_over_lines(browser: str, tmp_path: Path) -> None:
+def test_bars_follow_line_breaks(browser: str, tmp_path: Path) -> None:
     script = """
       const words = places();
       const pieces = shown("bar").filter((b) => b.textContent.includes("CEL"));
@@ -251,7 +251,7 @@ def test_right_to_left_sentences_are_mirrored(browser: str, tmp_path: Path) -> N
     assert got["bar"] == pytest.approx(got["words"], abs=0.5)
 
 
-def test_only_sentences_with_errors(browser: str, tmp_path: Path) -> None:
+def test_the_filter_shows_only_sentences_with_errors(browser: str, tmp_path: Path) -> None:
     script = """
       const seen = () => [...document.querySelectorAll("section")].map((s) => s.checkVisibility());
       const all = seen();
@@ -264,12 +264,12 @@ def test_only_sentences_with_errors(browser: str, tmp_path: Path) -> None:
     assert got["errors"] == [False, True]
 
 
-def test_a_page_with_nothing_found_is_quiet(browser: str, tmp_path: Path) -> None:
+def test_a_page_without_entities_has_no_errors(browser: str, tmp_path: Path) -> None:
     got = probe(browser, tmp_path, "report({ slider });", sentence(["Nothing", "here"]))
     assert got == {"slider": None, "title": "Look & see"}
 
 
-def test_hostile_text_does_nothing(browser: str, tmp_path: Path) -> None:
+def test_hostile_text_is_escaped(browser: str, tmp_path: Path) -> None:
     hostile = "<script>document.title='x'</script>"
     document = sentence([hostile, "\x00", "👍"], [found(0, 3, hostile, (0.0, 3.0))])
     script = "point(shown('bar')[0]); report({ tip: tip.innerText.split('\\n')[0] });"
@@ -278,9 +278,7 @@ def test_hostile_text_does_nothing(browser: str, tmp_path: Path) -> None:
     assert got["tip"] == f"(0, 2, {hostile})"
 
 
-def test_a_page_with_many_sentences_opens_and_draws_what_is_seen(
-    browser: str, tmp_path: Path
-) -> None:
+def test_a_page_with_many_sentences_draws_only_visible_ones(browser: str, tmp_path: Path) -> None:
     script = """
       const drawn = () => new Set(shown("bar").map((b) => b.closest("section"))).size;
       const first = drawn();

@@ -1,4 +1,4 @@
-"""Runs as users start them: from a recipe to a model folder, with every way to die in between."""
+"""Training runs from a recipe to a model folder, with interruptions and crashes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Place:
         return said
 
     def log(self, out: str) -> list[dict[str, Any]]:
-        """What happened, without what depends on the time of day."""
+        """The lines of the log without times."""
         lines = [
             json.loads(line)
             for line in (self.folder / out / "log.jsonl").read_text().split("\n")
@@ -130,7 +130,7 @@ def wait_for(what: Callable[[], bool], *, seconds: float = 60) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """With a run that was never stopped: `whole`."""
+    """A folder with an uninterrupted run: `whole`."""
     place = Place(tmp_path_factory.mktemp("training"))
     place.here("whole", place.train)
     return place
@@ -140,8 +140,8 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def test_stopped_and_resumed_it_is_the_run_that_was_never_stopped(place: Place) -> None:
-    """By Ctrl-C, then by kill -9 in the middle of an epoch: time is lost, results are not."""
+def test_a_stopped_and_resumed_run_equals_an_uninterrupted_run(place: Place) -> None:
+    """Stopped by SIGINT, then by SIGKILL in the middle of an epoch."""
     log = place.folder / "stopped" / "log.jsonl"
     process = place.start("stopped")
     wait_for(lambda: lines_in(log) >= 5 or process.poll() is not None)
@@ -164,8 +164,8 @@ def test_stopped_and_resumed_it_is_the_run_that_was_never_stopped(place: Place) 
     assert place.log("stopped") == place.log("whole")
 
 
-def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
-    """The same batches, divided: 3 sentences leave one process with one, and 1 with none."""
+def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
+    """The batches are divided unevenly: of 3 sentences into 2 and 1, of 1 into 1 and 0."""
     place = Place(tmp_path, dropout=0.0)
     changes = ["training.accumulation=2"]
     place.here("alone", place.train, place.dev, overrides=changes)
@@ -191,7 +191,7 @@ def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A place with a complete run with dev: `done`."""
+    """A folder with a complete run with dev: `done`."""
     place = Place(tmp_path_factory.mktemp("run"))
     place.here("done", place.train, place.dev)
     return place
@@ -213,7 +213,7 @@ def test_a_run_is_a_model_folder(run: Place) -> None:
     assert facts["dev"]["micro"]["f1"] >= max(e["dev"]["f1"] for e in facts["history"]) - 1e-9
 
 
-def test_the_report_needs_nothing_else(run: Place) -> None:
+def test_the_report_is_self_contained(run: Place) -> None:
     page = (run.folder / "done" / "report.html").read_text()
 
     for wanted in ("Loss by step", "F1 on dev", ">thing</td>", "[training]", "srcdoc="):
@@ -222,7 +222,7 @@ def test_the_report_needs_nothing_else(run: Place) -> None:
     assert "https://" not in page
 
 
-def test_the_card_says_what_is_known(run: Place) -> None:
+def test_the_card_has_the_known_facts(run: Place) -> None:
     card = (run.folder / "done" / "README.md").read_text()
     facts = run.facts("done")
 
@@ -238,7 +238,7 @@ def test_a_run_is_not_overwritten(run: Place) -> None:
         run.here("done", run.train, run.dev)
 
 
-def test_a_complete_run_is_left_as_it_is(run: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_run_is_not_changed(run: Place, capsys: pytest.CaptureFixture[str]) -> None:
     before = run.weights("done")
     train(run.recipe, run.train, run.dev, out=run.folder / "done", resume=True)
 
@@ -252,7 +252,7 @@ def test_another_recipe_or_other_data_cannot_be_resumed(
 ) -> None:
     out = "done" if finished else "unfinished"
     if not finished:
-        monkeypatch.setattr("spandet.training.run._Run._finish", _fall_over)
+        monkeypatch.setattr("spandet.training.run._Run._finish", _raise_crash)
         with pytest.raises(KeyError):
             run.here(out, run.train, run.dev)
 
@@ -264,15 +264,15 @@ def test_another_recipe_or_other_data_cannot_be_resumed(
     assert "lr = 0.01\n" in (run.folder / out / "recipe.toml").read_text()
 
 
-def _fall_over(*_: object) -> None:
+def _raise_crash(*_: object) -> None:
     raise KeyError
 
 
-def test_a_run_that_died_at_its_very_end_is_finished(
+def test_a_run_that_crashed_at_its_end_can_be_finished(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("spandet.training.run.report_page", _fall_over)
+        patch.setattr("spandet.training.run.report_page", _raise_crash)
         with pytest.raises(KeyError):
             run.here("late", run.train, run.dev)
     run.here("late", run.train, run.dev, resume=True)
@@ -283,12 +283,14 @@ def test_a_run_that_died_at_its_very_end_is_finished(
     assert run.weights("late") == run.weights("done")
 
 
-def test_nothing_to_resume(run: Place) -> None:
+def test_resume_without_a_run_is_an_error(run: Place) -> None:
     with pytest.raises(UsageError, match=r"there is no run in .*nowhere to resume"):
         run.here("nowhere", run.train, resume=True)
 
 
-def test_a_full_disk_loses_nothing(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_full_disk_the_run_can_be_resumed(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = iter(range(4))
 
     def save(*arguments: Any, **named: Any) -> None:
@@ -305,7 +307,7 @@ def test_a_full_disk_loses_nothing(run: Place, monkeypatch: pytest.MonkeyPatch) 
     assert run.weights("full") == run.weights("done")
 
 
-def test_labels_that_train_lacks_are_said_and_missed(
+def test_labels_only_in_dev_are_reported_and_count_as_missed(
     run: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     entities = [Entity(WordSpan(1, 2), "stranger"), Entity(WordSpan(0, 1), "thing")]
@@ -320,7 +322,7 @@ def test_labels_that_train_lacks_are_said_and_missed(
     assert facts["dev"]["labels"]["stranger"]["recall"] == 0
 
 
-def test_dev_may_have_entities_that_cut_words(run: Place) -> None:
+def test_dev_may_have_entities_that_begin_inside_words(run: Place) -> None:
     dev = [Document("w1 w2", (Entity(spandet.CharSpan(0, 1), "thing"),))]
     run.here("cut", run.train, dev)
 
@@ -342,7 +344,7 @@ def test_half_precision_needs_a_gpu(run: Place) -> None:
         run.here("half", run.train, overrides=["training.precision=fp16"])
 
 
-def test_learning_leaves_chance_alone(run: Place) -> None:
+def test_training_does_not_change_the_global_random_state(run: Place) -> None:
     torch.manual_seed(11)
     wanted = torch.rand(1)
     torch.manual_seed(11)
@@ -351,7 +353,7 @@ def test_learning_leaves_chance_alone(run: Place) -> None:
     assert torch.equal(torch.rand(1), wanted)
 
 
-def test_the_command_line_passes_everything_on(run: Place) -> None:
+def test_the_command_line_passes_all_options(run: Place) -> None:
     app = typer.Typer()
     app.command()(train_command)
     common = ["--train-from", "jsonl", "--dev-from", "jsonl", "--limit", "12"]

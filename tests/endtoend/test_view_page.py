@@ -1,4 +1,4 @@
-"""The pages of `view` in a real browser: what their script does, and that they stay quiet."""
+"""The pages of `view` in a real browser: what their script does, and no console errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.browsing import find_browser
 TEXT = "👍 The IL-2 receptor gene <b>binds</b> بالقاهرة"
 HOSTILE = "<script>document.title='x'</script>"
 
-# Runs after the page's own script; what it finds comes back as JSON in the dumped page.
+# Runs after the page's own script; its report is JSON in the dumped page.
 PROBE = """
 const tip = () => document.getElementById("tip");
 const boxes = [...document.querySelectorAll("#labels input")];
@@ -47,7 +47,7 @@ def browser() -> str:
 
 
 def probe(browser: str, folder: Path, page: str, script: str, address: str = "") -> dict[str, Any]:
-    """What the script, which may use what is defined above, reports of the page."""
+    """The report of a script, which may use the definitions above."""
     return browsing.probe(browser, folder, page, PROBE + script, address)
 
 
@@ -68,7 +68,7 @@ NESTED = Document(
 )
 
 
-def test_labels_named_in_the_address_are_hidden(browser: str, tmp_path: Path) -> None:
+def test_labels_in_the_address_are_hidden(browser: str, tmp_path: Path) -> None:
     script = """
       const before = { shown: boxes.map((i) => i.checked),
         drawn: ["6:24", "6:19", "11:37", "39:46"].map(drawn) };
@@ -93,7 +93,7 @@ def test_labels_named_in_the_address_are_hidden(browser: str, tmp_path: Path) ->
     }
 
 
-def test_pointing_and_arrow_keys_tell_what_is_there(browser: str, tmp_path: Path) -> None:
+def test_hovering_and_arrow_keys_show_entities(browser: str, tmp_path: Path) -> None:
     script = """
       const bar = point("6:19", 4);
       const lit = [...document.querySelectorAll("mark.on")].map((m) => m.textContent).join("");
@@ -120,7 +120,7 @@ def test_pointing_and_arrow_keys_tell_what_is_there(browser: str, tmp_path: Path
     assert found["stops"] == 1
 
 
-def test_bars_lie_under_their_words_and_lines_make_room(browser: str, tmp_path: Path) -> None:
+def test_bars_are_under_their_words_and_lines_have_room(browser: str, tmp_path: Path) -> None:
     script = """
       const rect = (at) => { const r = mark(at).getClientRects()[0]; return r; };
       const words = (at) => { const range = document.createRange();

@@ -21,7 +21,7 @@ def run(*command: object, **options: Any) -> str:
     return str(done.stdout)
 
 
-def test_the_wheel_installs_and_runs_elsewhere(tmp_path: Path) -> None:
+def test_the_wheel_runs_outside_the_checkout(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", dist, PROJECT)
     (wheel,) = dist.glob("*.whl")

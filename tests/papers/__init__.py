@@ -1,1 +1,1 @@
-"""The published methods once more, in plain loops: read beside the papers, and compared with."""
+"""Second implementations of the published methods in plain loops, to compare the fast code with."""

@@ -1,4 +1,4 @@
-"""Boundary diffusion with the preset `paper` computes what the paper says."""
+"""Boundary diffusion with the preset `paper` computes the equations of the paper."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_noising_and_denoising_are_eqs_4_6_and_7(seed: int) -> None:
 
 
 @pytest.mark.parametrize("timesteps", [7, 60, 1000, 1500])
-def test_the_descent_is_tau_backwards(timesteps: int) -> None:
+def test_the_denoising_timesteps_are_those_of_the_paper(timesteps: int) -> None:
     for steps in range(1, min(timesteps, 90) + 1):
         levels = sampling_times(timesteps - 1, steps)
         tau = paper.denoising_times(timesteps, steps)
@@ -361,7 +361,7 @@ def test_gradients_are_those_of_the_paper() -> None:
 
 
 def steps_of(own: Case) -> Iterator[tuple[paper.Predicted, Tensor]]:
-    """What the transcription and the trace say at each step."""
+    """The spans of the transcription and of the trace at each step."""
     start = KeyedNoise(own.rngs).at(0, [SLOTS])[0].double().numpy()
     history = paper.generated(
         network(own.detector),
@@ -379,7 +379,9 @@ def steps_of(own: Case) -> Iterator[tuple[paper.Predicted, Tensor]]:
 
 @pytest.mark.parametrize("changes", ABLATIONS.values(), ids=ABLATIONS)
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_slots_go_where_algorithm_2_sends_them(sentence: str, changes: dict[str, Any]) -> None:
+def test_the_spans_of_every_step_are_those_of_algorithm_2(
+    sentence: str, changes: dict[str, Any]
+) -> None:
     own = case(sentence, **changes)
     for predicted, spans in steps_of(own):
         pairs = [one.entity[:2] for one in paper.candidates(predicted)]

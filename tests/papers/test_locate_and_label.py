@@ -1,4 +1,4 @@
-"""Locate and Label: the fast code with preset `paper` is the paper, to nine digits."""
+"""Locate and Label with the preset `paper` equals the transcription to nine digits."""
 
 from __future__ import annotations
 

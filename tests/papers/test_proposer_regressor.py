@@ -94,7 +94,7 @@ def close(got: Tensor, wanted: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("options", ABLATIONS, ids=str)
-def test_every_state_is_the_papers(options: dict[str, Any]) -> None:
+def test_every_state_equals_the_transcription(options: dict[str, Any]) -> None:
     """Eqs. 5 to 20: queries, locations and category logarithms, stage by stage."""
     made, given_ = detector(**frozen(options)), words()
     model = model_of(made)
@@ -125,7 +125,7 @@ def span_probs(scores: SpanScores, length: int) -> Tensor:
 
 
 @pytest.mark.parametrize("options", ABLATIONS[:3], ids=str)
-def test_distributions_targets_and_loss_are_the_papers(options: dict[str, Any]) -> None:
+def test_distributions_targets_and_loss_equal_the_transcription(options: dict[str, Any]) -> None:
     """Eqs. 21 to 25 and algorithm 1."""
     made, given_ = detector(**frozen(options)), words()
     output, gold = output_of(made, given_), gold_spans(*CORPUS.values())
@@ -199,7 +199,7 @@ def slope(made: ProposerRegressor, sentence: Tensor, place: Tensor, index: int) 
 
 
 @pytest.mark.parametrize("length", [5, 4, 1])
-def test_gradients_are_the_papers(length: int) -> None:
+def test_gradients_equal_finite_differences_of_the_transcription(length: int) -> None:
     """Of words and of some weights of every part, against finite differences of eq. 25."""
     made = detector(seed=3)
     features = words().features[list(CORPUS).index(length), :length].clone().requires_grad_()
@@ -255,7 +255,7 @@ def annotated(draw: st.DrawFn) -> tuple[int, list[Item]]:
 
 @given(annotated(), st.integers(0, 9))
 @settings(max_examples=20)
-def test_loss_and_prediction_of_any_sentence_are_the_papers(
+def test_loss_and_prediction_of_any_sentence_equal_the_transcription(
     sentence: tuple[int, list[Item]], seed: int
 ) -> None:
     (length, items), made = sentence, detector(seed)
@@ -330,7 +330,7 @@ def test_parts_are_fused_as_in_the_paper() -> None:
 
 
 @pytest.mark.parametrize("kernels", [(), (2,), (2, 2), (2, 3), (2, 3, 2)])
-def test_visions_are_the_papers(kernels: tuple[int, ...]) -> None:
+def test_cell_widths_equal_eq_5(kernels: tuple[int, ...]) -> None:
     """Eq. 5."""
     wanted = [paper.vision(kernels, level) for level in range(len(kernels) + 1)]
     assert list(cell_widths(kernels)) == wanted

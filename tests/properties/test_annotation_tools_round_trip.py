@@ -1,4 +1,4 @@
-"""What doccano, Label Studio and Prodigy can hold survives the way there and back."""
+"""Round trips through doccano, Label Studio and Prodigy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCORED = st.lists(
 )
 
 
-def there_and_back(documents: list[Document], name: str) -> list[Document]:
+def round_trip(documents: list[Document], name: str) -> list[Document]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         write(documents, path, name)
@@ -33,7 +33,7 @@ def there_and_back(documents: list[Document], name: str) -> list[Document]:
 
 @given(UNSCORED)
 def test_doccano_keeps_raw_documents_without_scores(documents: list[Document]) -> None:
-    assert there_and_back(documents, "doccano") == documents
+    assert round_trip(documents, "doccano") == documents
 
 
 @given(SCORED)
@@ -44,17 +44,17 @@ def test_doccano_leaves_out_scores_and_nothing_else(documents: list[Document]) -
         )
         for document in documents
     ]
-    assert there_and_back(documents, "doccano") == bare
+    assert round_trip(documents, "doccano") == bare
 
 
 @given(UNSCORED | SCORED)
 def test_label_studio_keeps_raw_documents(documents: list[Document]) -> None:
-    assert there_and_back(documents, "label-studio") == documents
+    assert round_trip(documents, "label-studio") == documents
 
 
 @given(UNSCORED | SCORED)
 def test_prodigy_keeps_raw_documents(documents: list[Document]) -> None:
-    assert there_and_back(documents, "prodigy") == documents
+    assert round_trip(documents, "prodigy") == documents
 
 
 @given(
@@ -65,7 +65,7 @@ def test_prodigy_keeps_the_words_of_one_sentence(
     document: Document, metadata: dict[str, Any]
 ) -> None:
     document = replace(document, metadata=metadata)
-    assert there_and_back([document], "prodigy") == [document]
+    assert round_trip([document], "prodigy") == [document]
 
 
 @given(worded_documents())

@@ -1,4 +1,4 @@
-"""brat folders give back texts, entities, scores and ids, whatever the ids look like."""
+"""Round trips of texts, entities, scores and any ids through brat folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def documents(draw: st.DrawFn) -> list[Document]:
 
 
 @given(documents())
-def test_a_folder_gives_back_its_documents(written: list[Document]) -> None:
+def test_brat_round_trip(written: list[Document]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out"
         write(written, path, "brat")

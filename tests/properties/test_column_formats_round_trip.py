@@ -1,4 +1,4 @@
-"""CoNLL, GermEval and CoNLL-2012 give back what they can hold, and refuse exactly the rest."""
+"""Round trips through CoNLL, GermEval and CoNLL-2012, which refuse what they cannot store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flat_documents(draw: st.DrawFn) -> Document:
     return Document.from_rows(rows, id=draw(st.none() | ONE_LINE))
 
 
-def there_and_back(documents: list[Document], name: str) -> list[Document]:
+def round_trip(documents: list[Document], name: str) -> list[Document]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         write(documents, path, name)
@@ -53,7 +53,7 @@ def there_and_back(documents: list[Document], name: str) -> list[Document]:
 
 def check_refused(document: Document, name: str) -> None:
     with pytest.raises(FormatError, match=r"document 0: sentence 0: .*cannot hold"):
-        there_and_back([document], name)
+        round_trip([document], name)
 
 
 def held(document: Document) -> Counter[Entity[WordSpan]]:
@@ -67,7 +67,7 @@ def held(document: Document) -> Counter[Entity[WordSpan]]:
 def test_conll_keeps_documents_sentences_words_tags_and_entities(
     name: str, documents: list[Document]
 ) -> None:
-    assert there_and_back(documents, name) == documents
+    assert round_trip(documents, name) == documents
 
 
 @pytest.mark.parametrize("name", CONLL)
@@ -82,7 +82,7 @@ def test_conll_refuses_overlaps_and_labels_with_spaces_and_nothing_else(
     if overlap or spaced:
         check_refused(document, name)
     else:
-        (back,) = there_and_back([document], name)
+        (back,) = round_trip([document], name)
         assert held(back) == held(document)
 
 
@@ -104,7 +104,7 @@ def test_germeval_keeps_words_entities_and_sources(
         )
         for r, source in zip(rows, sources, strict=False)
     ]
-    assert there_and_back(documents, "germeval") == documents
+    assert round_trip(documents, "germeval") == documents
 
 
 @given(row=word_rows(words=st.just("w"), scores=NO_SCORES, min_words=1))
@@ -119,9 +119,9 @@ def test_germeval_refuses_crossings_and_third_layers_and_nothing_else(row: WordR
     if crossing or max(depth) > 2:
         check_refused(document, "germeval")
     else:
-        (back,) = there_and_back([document], "germeval")
+        (back,) = round_trip([document], "germeval")
         assert held(back) == held(document)
-        assert there_and_back([back], "germeval") == [back]  # the order is settled once
+        assert round_trip([back], "germeval") == [back]  # the order is settled once
 
 
 def brackets(row: WordRow) -> list[str]:
@@ -142,7 +142,7 @@ def brackets(row: WordRow) -> list[str]:
     st.sampled_from(["\t", " ", "   "]),
 )
 @settings(max_examples=60)
-def test_conll2012_reads_what_brackets_say(rows: list[WordRow], separator: str) -> None:
+def test_conll2012_reads_the_entities_of_brackets(rows: list[WordRow], separator: str) -> None:
     laminar = []
     lines = ["#begin document (n/1); part 007"]
     for row in rows:

@@ -213,7 +213,7 @@ def test_decoding_equals_plain_loops(
 
 @given(sentences(), SEEDS, st.sampled_from([0.5, 0.8]))
 @LAW
-def test_suppression_follows_its_description(
+def test_suppression_equals_a_loop_over_candidates(
     rows: list[list[Span]], seed: int, decay: float
 ) -> None:
     spans, mask = padded(rows)

@@ -1,4 +1,4 @@
-"""DocBins give back texts, words, sentences, tags, entities, scores, ids and metadata."""
+"""Round trips through DocBin: texts, words, sentences, tags, entities, scores, ids, metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def word_bounds(document: Document) -> list[tuple[int, int]]:
     ]
 
 
-def there_and_back(documents: list[Document]) -> list[Document]:
+def round_trip(documents: list[Document]) -> list[Document]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file.spacy"
         write(documents, path)
@@ -43,7 +43,7 @@ def documents(draw: st.DrawFn) -> Document:
 @given(st.lists(documents(), max_size=4))
 @settings(max_examples=50)
 def test_docbin_keeps_words_sentences_and_entities(written: list[Document]) -> None:
-    assert there_and_back(written) == written
+    assert round_trip(written) == written
 
 
 @given(raw_documents(discontinuous=False))
@@ -52,7 +52,7 @@ def test_docbin_keeps_raw_text_exactly_and_refuses_entities_that_cut_words(
     document: Document,
 ) -> None:
     bare = replace(document, entities=())
-    (back,) = there_and_back([bare])
+    (back,) = round_trip([bare])
     assert (back.text, back.sentences) == (bare.text, bare.sentences)
     if any(
         start < border < end

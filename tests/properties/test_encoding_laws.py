@@ -1,4 +1,4 @@
-"""Laws of the encoder: alone = in a batch, pooling = brute force, nothing is cut or lost."""
+"""Laws of the encoder: alone = in a batch, pooling = brute force, no word is lost."""
 
 import string
 from dataclasses import replace
@@ -136,7 +136,9 @@ def encoder(request: pytest.FixtureRequest, bert: Path) -> Encoder:
 @torch.no_grad()
 @settings(max_examples=8)
 @given(BATCHES)
-def test_a_sentence_alone_is_as_in_a_batch(encoder: Encoder, drawn: list[Row]) -> None:
+def test_a_sentence_alone_and_in_a_batch_has_the_same_vectors(
+    encoder: Encoder, drawn: list[Row]
+) -> None:
     batch = [Example(*row) for row in drawn]
     together = encoder(encoder.prepare(batch))
     assert together.lengths.tolist() == [len(example.words) for example in batch]
@@ -167,7 +169,7 @@ def test_every_parameter_learns(encoder: Encoder) -> None:
     assert learning == []
 
 
-def test_kept_files_and_weights_give_the_same_vectors(encoder: Encoder, tmp_path: Path) -> None:
+def test_saved_files_and_weights_give_the_same_vectors(encoder: Encoder, tmp_path: Path) -> None:
     encoder.save_files(tmp_path)
     loaded = Encoder.from_files(encoder.settings, tmp_path)
     loaded.load_state_dict(encoder.state_dict())
@@ -195,7 +197,7 @@ def test_pieces_that_are_known_change_nothing(encoder: Encoder, drawn: list[Row]
 @torch.no_grad()
 @settings(max_examples=20)
 @given(BATCHES)
-def test_what_is_cached_changes_nothing(bert: Path, drawn: list[Row]) -> None:
+def test_cached_outputs_give_the_same_vectors(bert: Path, drawn: list[Row]) -> None:
     encoder = _cached_encoder(bert)
     batch = [Example(*row) for row in drawn]
     prepared = encoder.prepare(batch)
@@ -214,7 +216,7 @@ def _cached_encoder(bert: Path) -> Encoder:
     return build(bert, ["transformer", "tags"], {}, context=7)
 
 
-def test_what_is_cached_has_no_dropout(bert: Path) -> None:
+def test_cached_outputs_have_no_dropout(bert: Path) -> None:
     encoder = build(bert, ["transformer"], NONE).train()
     prepared = encoder.prepare(TRAINING)
     assert torch.equal(encoder.transformer_words(prepared), encoder.transformer_words(prepared))
@@ -224,7 +226,7 @@ def test_what_is_cached_has_no_dropout(bert: Path) -> None:
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=6), st.sampled_from(["mean", "max", "first"])
 )
-def test_pooling_agrees_with_going_word_by_word(counts: list[int], pooling: Pooling) -> None:
+def test_pooling_equals_pooling_word_by_word(counts: list[int], pooling: Pooling) -> None:
     vectors = torch.randn(sum(counts), 3, generator=torch.Generator().manual_seed(sum(counts)))
     sizes = torch.tensor(counts)
     words = torch.arange(len(counts)).repeat_interleave(sizes)
@@ -277,7 +279,7 @@ def test_context_is_as_even_as_it_can_be(
 
 
 @given(st.integers(0, 5), st.integers(2, 60), st.integers(1, 14), st.integers(0, 16))
-def test_windows_keep_each_piece_where_edges_are_farthest(
+def test_each_piece_comes_from_the_window_with_most_context(
     before: int, own: int, capacity: int, overlap: int
 ) -> None:
     windows = windows_of(before, own, 4, capacity=capacity, context=0, overlap=overlap)
@@ -295,7 +297,7 @@ def test_windows_keep_each_piece_where_edges_are_farthest(
 
 @settings(max_examples=40)
 @given(rows(most=6), st.integers(0, 9))
-def test_rows_hold_the_nearest_context(bert: Path, drawn: Row, context: int) -> None:
+def test_rows_contain_the_nearest_context(bert: Path, drawn: Row, context: int) -> None:
     example = Example(*drawn)
     encoder = _with_context(bert, context)
     assert encoder.context_words == context
@@ -330,7 +332,7 @@ def _pieces(encoder: Encoder, words: tuple[str, ...]) -> list[int]:
 
 
 @torch.no_grad()
-def test_only_context_within_the_budget_is_read(bert: Path) -> None:
+def test_only_context_within_the_budget_is_encoded(bert: Path) -> None:
     base = Example(("the", "ab"), left=("q",) * 9, right=("r",) * 9)
     far = replace(base, left=("z", *base.left[1:]), right=(*base.right[:-1], "z"))
     near = replace(base, left=(*base.left[:-1], "z"))
@@ -367,7 +369,7 @@ def test_separators_are_those_of_the_tokenizer(bert: Path) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("count", [LIMIT - 3, LIMIT - 2, LIMIT - 1, 60, 1500])
-def test_a_sentence_of_any_length_is_read_whole(bert: Path, count: int) -> None:
+def test_a_sentence_of_any_length_is_encoded_completely(bert: Path, count: int) -> None:
     encoder = build(bert, ["transformer"], NONE, context=4)
     words = tuple(string.ascii_lowercase[number**2 % 26] for number in range(count))
     example = Example(words, left=("the",) * 9, right=("the",) * 9)
@@ -390,7 +392,9 @@ def test_a_sentence_of_any_length_is_read_whole(bert: Path, count: int) -> None:
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @settings(max_examples=30)
 @given(lengths=RAGGED)
-def test_recurrent_nets_agree_with_torchs_own(layout: Any, cell: Cell, lengths: list[int]) -> None:
+def test_recurrent_networks_equal_those_of_torch(
+    layout: Any, cell: Cell, lengths: list[int]
+) -> None:
     torch.manual_seed(0)
     net = BiRNN(cell=cell, input_dim=3, dim=8)
     theirs = {"lstm": nn.LSTM, "gru": nn.GRU}[cell](3, 4, bidirectional=True)
@@ -404,7 +408,7 @@ def test_recurrent_nets_agree_with_torchs_own(layout: Any, cell: Cell, lengths: 
             close(own, theirs(sequence)[0])
 
 
-def test_projection_only_is_a_linear_map_and_none_is_nothing() -> None:
+def test_fusion_none_concatenates_and_projects_linearly() -> None:
     one, two = torch.randn(4, 3), torch.randn(4, 2)
     identity = Fusion(FusionSettings(kind="none"), transformer_dim=3, other_dim=2)
     assert torch.equal(identity(one, [two], None), torch.cat([one, two], dim=1))
@@ -415,7 +419,7 @@ def test_projection_only_is_a_linear_map_and_none_is_nothing() -> None:
 
 @torch.no_grad()
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=6), min_size=1, max_size=6))
-def test_a_passage_is_read_once_and_gives_what_each_sentence_gives_alone(
+def test_a_passage_encoded_at_once_equals_its_sentences_encoded_alone(
     bert: Path, sentences: list[list[str]]
 ) -> None:
     encoder = _with_passages(bert)
@@ -451,7 +455,7 @@ def _with_passages(bert: Path) -> Encoder:
     return build(bert, ["transformer"], NONE, passage=10)
 
 
-def test_there_is_only_one_kind_of_context(bert: Path) -> None:
+def test_two_kinds_of_context_are_refused(bert: Path) -> None:
     with pytest.raises(ConfigError, match="one of them must be 0"):
         build(bert, ["transformer"], NONE, passage=10, context=4)
     for other in ("passage", "context"):

@@ -1,4 +1,4 @@
-"""Evaluation against a naive second implementation, and the laws that any scorer must keep."""
+"""Evaluation compared with a naive second implementation, and laws of any scorer."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_neither_the_order_of_documents_nor_of_entities_matters(
 
 
 @given(many)
-def test_a_corpus_agrees_with_itself(case_list: list[Case]) -> None:
+def test_a_corpus_has_a_perfect_score_against_itself(case_list: list[Case]) -> None:
     gold, _ = corpora(case_list)
     report = evaluate(gold, gold, resamples=0)
     expected = 1.0 if any(document.entities for document in gold) else 0.0
@@ -339,7 +339,7 @@ def test_spacing_changes_nothing(case: Case, gaps: list[str]) -> None:
 
 
 @given(many)
-def test_a_system_ties_with_itself(case_list: list[Case]) -> None:
+def test_a_system_compared_with_itself_has_no_difference(case_list: list[Case]) -> None:
     gold, predicted = corpora(case_list)
     plain = compare(gold, predicted, predicted, resamples=30).to_json()
     assert plain["delta"] == 0
@@ -399,7 +399,9 @@ def span(one: Envelope) -> CharSpan:
 
 
 @given(st.lists(envelopes, max_size=40), st.lists(envelopes, max_size=40))
-def test_crossing_equals_looking_at_every_pair(one: list[Envelope], other: list[Envelope]) -> None:
+def test_crossing_equals_a_comparison_of_all_pairs(
+    one: list[Envelope], other: list[Envelope]
+) -> None:
     expected = {a for a in one if any(span(a).crosses(span(b)) for b in other)}
     assert crossing(one, other) == expected
     # A few at a time, too: among many, nearly everything crosses something.
@@ -409,7 +411,7 @@ def test_crossing_equals_looking_at_every_pair(one: list[Envelope], other: list[
 
 
 @given(st.lists(envelopes, max_size=40))
-def test_crossing_pairs_equal_looking_at_every_pair(one: list[Envelope]) -> None:
+def test_crossing_pairs_equal_a_comparison_of_all_pairs(one: list[Envelope]) -> None:
     expected = sum(span(a).crosses(span(b)) for a, b in combinations(one, 2))
     assert count_crossing_pairs(one) == expected
 

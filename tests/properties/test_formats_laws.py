@@ -20,7 +20,7 @@ ANY_TEXT = st.text(max_size=40)  # lone surrogates and control characters includ
 READABLE = [name for name, row in FORMATS.items() if row.read is not None]
 
 
-def there_and_back(documents: list[Document], name: str, suffix: str = "") -> list[Document]:
+def round_trip(documents: list[Document], name: str, suffix: str = "") -> list[Document]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file{suffix}"
         write(documents, path, name)
@@ -29,8 +29,8 @@ def there_and_back(documents: list[Document], name: str, suffix: str = "") -> li
 
 @given(st.lists(raw_documents(text=ANY_TEXT) | worded_documents(), max_size=4))
 def test_native_jsonl_loses_nothing(documents: list[Document]) -> None:
-    assert there_and_back(documents, "jsonl") == documents
-    assert there_and_back(documents, "jsonl", ".gz") == documents
+    assert round_trip(documents, "jsonl") == documents
+    assert round_trip(documents, "jsonl", ".gz") == documents
 
 
 def merged(documents: list[Document]) -> list[Document]:
@@ -63,11 +63,11 @@ def test_tokens_formats_keep_words_entities_and_documents(
     name: str, documents: list[Document]
 ) -> None:
     kept = [grouped(document) for document in merged(documents)]
-    assert there_and_back(kept, name) == kept
+    assert round_trip(kept, name) == kept
 
 
 @given(word_rows(min_words=1))
-def test_word_spans_survive_the_way_over_characters(row: WordRow) -> None:
+def test_word_spans_round_trip_through_characters(row: WordRow) -> None:
     (back,) = Document.from_rows([row]).rows()
     assert (back.words, list(back.entities), back.tags) == (row.words, list(row.entities), row.tags)
 
@@ -99,7 +99,7 @@ def test_words_in_any_order_are_refused_or_read_back_as_they_were(
     | st.text('{}[]":,<>/tokens=entities 0123456789\n\t-BIO#', max_size=80).map(str.encode)
 )
 @settings(max_examples=150)
-def test_any_bytes_end_in_documents_or_a_format_error(name: str, data: bytes) -> None:
+def test_any_bytes_give_documents_or_a_format_error(name: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(data)

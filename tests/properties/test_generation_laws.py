@@ -32,7 +32,7 @@ def test_the_same_request_gives_the_same_documents(asked: tuple[int, int, str]) 
 
 
 @given(samples)
-def test_every_word_stands_where_it_says_and_has_a_tag(asked: tuple[int, int, str]) -> None:
+def test_every_word_is_at_its_offset_and_has_a_tag(asked: tuple[int, int, str]) -> None:
     for document in sample(*asked):
         covered = 0
         for sentence in document.sentences:
@@ -59,7 +59,7 @@ def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
 
 
 @given(samples)
-def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) -> None:
+def test_only_clinical_entities_have_fragments_with_gaps(asked: tuple[int, int, str]) -> None:
     for document in sample(*asked):
         in_words = [entity for row in document.rows() for entity in row.entities]
         for entity, counted in zip(document.entities, in_words, strict=True):
@@ -71,7 +71,7 @@ def test_pieces_stand_apart_and_only_in_the_clinic(asked: tuple[int, int, str]) 
 
 
 @given(samples, st.integers(0, 30))
-def test_asking_for_more_only_adds_to_the_end(asked: tuple[int, int, str], more: int) -> None:
+def test_a_larger_sample_begins_with_the_smaller(asked: tuple[int, int, str], more: int) -> None:
     sentences, seed, domain = asked
     short = sample(sentences, seed, domain)
     long = sample(sentences + more, seed, domain)
@@ -86,7 +86,7 @@ def test_asking_for_more_only_adds_to_the_end(asked: tuple[int, int, str], more:
 
 
 @given(st.integers(0, 2**32))
-def test_both_domains_are_the_two_domains(seed: int) -> None:
+def test_the_domain_both_joins_the_two_domains(seed: int) -> None:
     together = sample(60, seed, "both")[:-1]  # the last one may be cut
     for domain in ("news", "bio"):
         ours = [document for document in together if (document.id or "").startswith(domain)]

@@ -67,7 +67,7 @@ def documents(folder: str, name: str, data: bytes) -> tuple[int, list[FormatErro
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_samples_themselves_are_sound(name: str) -> None:
+def test_the_undamaged_samples_are_read(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found, errors = documents(folder, name, SAMPLES[name])
     assert found
@@ -77,7 +77,7 @@ def test_the_samples_themselves_are_sound(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
 @settings(max_examples=200)
-def test_damage_ends_in_documents_or_format_errors(name: str, data: st.DataObject) -> None:
+def test_damaged_files_give_documents_or_format_errors(name: str, data: st.DataObject) -> None:
     broken = data.draw(damaged(SAMPLES[name]))
     with tempfile.TemporaryDirectory() as folder:
         _, errors = documents(folder, name, broken)
@@ -95,7 +95,9 @@ def docbin_sample() -> bytes:
 @pytest.mark.parametrize("unpack", [bytes, zlib.decompress])
 @given(data=st.data())
 @settings(max_examples=100)
-def test_a_damaged_docbin_too(unpack: Callable[[bytes], bytes], data: st.DataObject) -> None:
+def test_a_damaged_docbin_gives_documents_or_format_errors(
+    unpack: Callable[[bytes], bytes], data: st.DataObject
+) -> None:
     pytest.importorskip("spacy")
     broken = data.draw(damaged(unpack(docbin_sample())))
     with tempfile.TemporaryDirectory() as folder:

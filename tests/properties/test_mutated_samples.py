@@ -99,7 +99,7 @@ def documents(folder: str, name: str, data: bytes) -> tuple[int, list[FormatErro
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_samples_themselves_are_sound(name: str) -> None:
+def test_the_undamaged_samples_are_read(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found, errors = documents(folder, name, SAMPLES[name][1].encode())
     assert found
@@ -109,7 +109,7 @@ def test_the_samples_themselves_are_sound(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
 @settings(max_examples=100)
-def test_damage_ends_in_documents_or_format_errors(name: str, data: st.DataObject) -> None:
+def test_damaged_files_give_documents_or_format_errors(name: str, data: st.DataObject) -> None:
     broken = data.draw(damaged(SAMPLES[name][1].encode()))
     with tempfile.TemporaryDirectory() as folder:
         _, errors = documents(folder, name, broken)

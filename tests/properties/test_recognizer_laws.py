@@ -46,7 +46,7 @@ ODD = {
 
 @lru_cache
 def random_model(detector: str) -> Recognizer:
-    """Not trained, but sure of something everywhere."""
+    """An untrained model that finds entities everywhere."""
     torch.manual_seed(1)
     values = {
         "encoder": {
@@ -77,14 +77,16 @@ def check_offsets(document: Document, text: str) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_odd_texts_have_exact_offsets(detector: str, name: str) -> None:
+def test_unusual_texts_have_exact_offsets(detector: str, name: str) -> None:
     check_offsets(random_model(detector)(ODD[name]), ODD[name])
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
 @settings(max_examples=15)
 @given(texts=st.lists(st.text(max_size=60) | st.sampled_from(sorted(ODD.values())), max_size=6))
-def test_any_texts_come_back_in_order_with_exact_offsets(detector: str, texts: list[str]) -> None:
+def test_any_texts_are_returned_in_order_with_exact_offsets(
+    detector: str, texts: list[str]
+) -> None:
     model = random_model(detector)
     found = list(model.predict(texts))
     assert len(found) == len(texts)
@@ -97,7 +99,7 @@ def keys(document: Document) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_texts_and_documents_are_the_same(detector: str) -> None:
+def test_texts_and_documents_give_the_same_entities(detector: str) -> None:
     model = random_model(detector)
     texts = [document.text for document in generate(20, seed=5)]
     from_texts = [keys(d) for d in model.predict(texts)]
@@ -107,7 +109,7 @@ def test_texts_and_documents_are_the_same(detector: str) -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_min_score_and_labels_only_take_away(detector: str) -> None:
+def test_min_score_and_labels_only_remove_entities(detector: str) -> None:
     model = random_model(detector)
     text = " ".join(document.text for document in generate(12, seed=6))
     everything = model(text)
@@ -133,13 +135,17 @@ def test_min_score_and_labels_only_take_away(detector: str) -> None:
         ({"minscore": 0.1}, "there is no option minscore; there are min_score, labels, flat"),
     ],
 )
-def test_bad_arguments_are_named_at_once(options: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_errors_before_the_first_document(
+    options: dict[str, object], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         random_model(DETECTORS[0]).predict([], **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_long_sentences_are_read_in_windows(detector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_sentences_are_predicted_in_windows(
+    detector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = random_model(detector)
     words = [word for d in generate(40, seed=7) for s in d.sentences for word in s.words]
     short, long = " ".join(words[:30]), " ".join(word for word in words if word != ".")
@@ -171,7 +177,7 @@ def test_long_sentences_are_read_in_windows(detector: str, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_eight_threads_find_what_one_finds(detector: str) -> None:
+def test_eight_threads_find_the_same_as_one(detector: str) -> None:
     model = random_model(detector)
     texts = [document.text for document in generate(48, seed=8)]
     wanted = [model(text) for text in texts]
@@ -215,7 +221,7 @@ def test_progress_is_shown_on_stderr(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
-def test_an_unknown_device_is_named() -> None:
+def test_an_unknown_device_is_an_error_with_its_name() -> None:
     from spandet.inference.device import device_of  # noqa: PLC0415
 
     assert device_of(None) == device_of("cpu") == torch.device("cpu")

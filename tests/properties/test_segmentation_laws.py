@@ -84,7 +84,7 @@ TEXTS = st.one_of(
 
 @settings(max_examples=300)
 @given(TEXTS)
-def test_every_character_but_white_space_lies_in_exactly_one_word(text: str) -> None:
+def test_every_character_except_white_space_is_in_exactly_one_word(text: str) -> None:
     spans = split_words(text)
     assert all(start < end for start, end in spans)
     covered = [i for start, end in spans for i in range(start, end)]
@@ -93,7 +93,7 @@ def test_every_character_but_white_space_lies_in_exactly_one_word(text: str) -> 
 
 @settings(max_examples=300)
 @given(TEXTS)
-def test_every_word_lies_in_exactly_one_sentence_in_order(text: str) -> None:
+def test_every_word_is_in_exactly_one_sentence_in_order(text: str) -> None:
     sentences = segment(text)
     assert all(sentence.words for sentence in sentences)
     placed = [
@@ -108,7 +108,7 @@ def test_every_word_lies_in_exactly_one_sentence_in_order(text: str) -> None:
 
 @settings(max_examples=300)
 @given(TEXTS, TEXTS, st.sampled_from(["\n\n", "\r\n\r\n", "\n \t\n", "\u2029"]))
-def test_a_blank_line_parts_texts_that_know_nothing_of_each_other(
+def test_texts_separated_by_a_blank_line_are_segmented_independently(
     one: str, other: str, blank: str
 ) -> None:
     shift = len(one) + len(blank)

@@ -59,7 +59,7 @@ def test_seeds_are_every_clipped_window_once(counts: list[int], lengths: set[int
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 12), st.data())
 @LAW
-def test_drawing_respects_quota_and_ability_and_sentence(
+def test_sampling_respects_quota_mask_and_sentence(
     counts: list[int], quota: int, data: st.DataObject
 ) -> None:
     sentence = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))

@@ -1,4 +1,4 @@
-"""Laws of annotation that a reader does not read: it is refused, wherever it stands."""
+"""Annotation that a reader does not support is refused wherever it is in a file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_further_layer_of_tags_is_refused_and_other_columns_are_not(
 @pytest.mark.parametrize("name", ["jsonl", "tokens-jsonl", "doccano", "prodigy"])
 @given(data=st.data())
 @settings(max_examples=40)
-def test_a_field_with_a_layer_of_tags_is_refused_under_any_name(
+def test_a_field_with_a_layer_of_tags_is_refused_whatever_its_name(
     name: str, data: st.DataObject
 ) -> None:
     words = data.draw(st.lists(WORD, min_size=1, max_size=5))

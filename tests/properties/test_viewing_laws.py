@@ -1,4 +1,4 @@
-"""Laws of looking: nothing is lost, nothing overlaps, nothing is too wide, whatever the text."""
+"""Laws of viewing, for any text: complete text, no overlapping bars, no line too wide."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @given(HARD_TEXT, WIDTHS)
-def test_lines_hold_all_but_spaces_and_fit(text: str, width: int) -> None:
+def test_lines_contain_everything_except_spaces_and_fit(text: str, width: int) -> None:
     shown = printable(text)
     found = list(lines(shown, width))
     assert len(shown) == len(text)
@@ -87,7 +87,7 @@ LONE_ACCENT = Document(  # a piece that is nothing but a character without width
     st.lists(raw_documents(text=HARD_TEXT) | worded_documents(), max_size=3), WIDTHS, st.booleans()
 )
 @example([LONE_ACCENT], 2, False)
-def test_a_terminal_gets_the_text_in_order_and_never_too_wide(
+def test_terminal_lines_are_in_order_and_never_too_wide(
     documents: list[Document], width: int, color: bool
 ) -> None:
     shown = list(to_terminal(documents, width=width, color=color))
@@ -102,7 +102,7 @@ def test_a_terminal_gets_the_text_in_order_and_never_too_wide(
 
 
 @given(raw_documents(text=HARD_TEXT), st.integers(30, 60))
-def test_a_terminal_names_the_label_of_every_entity(document: Document, width: int) -> None:
+def test_terminal_output_has_the_label_of_every_entity(document: Document, width: int) -> None:
     output = "\n".join(line.plain for line in to_terminal([document], width=width, color=False))
     for entity in document.entities:
         if printable(document.text[entity.span.start : entity.span.end]).strip():

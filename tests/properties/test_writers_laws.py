@@ -1,4 +1,4 @@
-"""A law of all writers: what was written is read back with every entity, or nothing is written."""
+"""A law of all writers: every entity is read back, or nothing is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def entities(documents: list[Document]) -> Counter[tuple[str, str]]:
 @pytest.mark.parametrize("name", WRITABLE)
 @given(documents=st.lists(raw_documents() | worded_documents(rows=ROWS), max_size=3))
 @settings(max_examples=40)
-def test_no_entity_is_lost_on_the_way_through_a_file(name: str, documents: list[Document]) -> None:
+def test_every_entity_is_read_back_or_nothing_is_written(
+    name: str, documents: list[Document]
+) -> None:
     if name.startswith("docbin"):
         pytest.importorskip("spacy")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What things cost: the same sentences for everybody, weighed as the data weigh them."""
+"""Costs of the bare encoder and the whole model: same sentences, means weighted by the data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Recorded:
-    """A workload that only notes who tasks on what."""
+    """A workload that records which task gets which batch."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = lengths
@@ -69,7 +69,7 @@ class Recorded:
 
 
 @given(st.lists(st.integers(0, 100)))
-def test_groups_part_the_sentences_by_length(lengths: list[int]) -> None:
+def test_sentences_are_grouped_by_length(lengths: list[int]) -> None:
     groups = group_by_length(lengths)
     assert sorted(n for group in groups for n in group) == [n for n, i in enumerate(lengths) if i]
     bounds = [(1, 10), (11, 20), (21, 40), (41, 80), (81, 100)]
@@ -78,7 +78,7 @@ def test_groups_part_the_sentences_by_length(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("sentences", [1, 8, 1000])
-def test_both_ways_go_through_the_same_batches(
+def test_bare_encoder_and_whole_model_get_the_same_batches(
     sentences: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cost, "peak_memory_of", lambda work: work())
@@ -97,12 +97,12 @@ def test_both_ways_go_through_the_same_batches(
         assert [one.timed for one in costs] == [one.sentences for one in costs]
 
 
-def test_without_words_there_is_nothing_to_measure() -> None:
+def test_data_without_words_are_an_error() -> None:
     with pytest.raises(UsageError, match="no sentence with a word"):
         costs_by_length(Recorded([0, 0]), TIMING, SILENT)
 
 
-def test_all_lengths_together_are_weighed_as_the_data_weigh_them() -> None:
+def test_the_mean_over_lengths_is_weighted_by_the_data() -> None:
     short = Cost(name="1–10", sentences=30, timed=4, bare=1.0, whole=2.0, peak=None)
     long = Cost(name="81+", sentences=10, timed=4, bare=5.0, whole=6.0, peak=7)
     both = weighted_mean([short, long])
@@ -112,7 +112,7 @@ def test_all_lengths_together_are_weighed_as_the_data_weigh_them() -> None:
     assert weighted_mean([short]).peak is None
 
 
-def test_prediction_has_a_bare_and_a_whole_way(
+def test_prediction_has_a_bare_and_a_whole_task(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recognizer = Recognizer.from_pretrained(model)
@@ -150,7 +150,7 @@ def step() -> TrainingWorkload:
     return TrainingWorkload(recipe, documents(24, seed=6))
 
 
-def test_a_whole_step_learns_and_a_bare_one_only_tasks(step: TrainingWorkload) -> None:
+def test_only_a_whole_step_changes_weights(step: TrainingWorkload) -> None:
     batches = step.batches(range(len(step.lengths)), 99)
     assert max(map(len, batches)) == 4
     modules = step.recognizer.modules()
@@ -166,7 +166,7 @@ def test_a_whole_step_learns_and_a_bare_one_only_tasks(step: TrainingWorkload) -
     assert all(p.grad is None for p in modules.parameters())
 
 
-def test_parts_take_no_longer_than_what_they_are_parts_of(step: TrainingWorkload) -> None:
+def test_submodules_take_no_longer_than_their_module(step: TrainingWorkload) -> None:
     seen = profile_training(step, 8)
     shares = {part.name: part.share for part in seen.modules}
     assert {"encoder", "detector"} <= shares.keys()
@@ -178,7 +178,7 @@ def test_parts_take_no_longer_than_what_they_are_parts_of(step: TrainingWorkload
     assert not any(m._forward_hooks for m in step.recognizer.modules().modules())
 
 
-def test_what_a_forward_pass_keeps_is_counted_without_weights() -> None:
+def test_stored_bytes_exclude_weights() -> None:
     linear, given = nn.Linear(4, 3), torch.ones(5, 4)
     assert stored_bytes(linear, lambda: linear(given)) == 5 * 4 * 4
     assert stored_bytes(linear, lambda: torch.exp(linear(given))) == 5 * 4 * 4 + 5 * 3 * 4
@@ -201,7 +201,7 @@ def test_lengths_are_numbers_of_words() -> None:
             parse_lengths(wrong)
 
 
-def test_a_peak_is_seen_and_forgotten() -> None:
+def test_peak_memory_is_measured_and_reset() -> None:
     size = 60_000_000
     peak = peak_memory_of(lambda: np.ones(size, dtype=np.int8))
     if peak is None:

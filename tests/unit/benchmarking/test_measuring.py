@@ -1,4 +1,4 @@
-"""Everybody takes turns, and the best time counts."""
+"""Tasks are timed alternately, and the best time of each is returned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spandet.benchmarking.measuring import (
 
 
 @given(st.integers(1, 6), st.integers(1, 6))
-def test_every_round_has_everybody_once_and_begins_with_another(count: int, rounds: int) -> None:
+def test_every_round_runs_each_task_once_from_another_start(count: int, rounds: int) -> None:
     calls: list[int] = []
     tasks = [lambda number=number: calls.append(number) for number in range(count)]
     assert len(best_times(tasks, Timing(rounds=rounds))) == count
@@ -31,7 +31,7 @@ def test_every_round_has_everybody_once_and_begins_with_another(count: int, roun
     assert [turn[0] for turn in turns] == [number % count for number in range(rounds)]
 
 
-def test_the_best_time_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_time_of_each_task_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def passing(times: Iterator[float]) -> None:
@@ -44,7 +44,7 @@ def test_the_best_time_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert best_times(tasks, Timing(rounds=3)) == [1.0, 4.0]
 
 
-def test_threads_are_given_back() -> None:
+def test_the_number_of_threads_is_restored() -> None:
     before = torch.get_num_threads()
     with pytest.raises(ZeroDivisionError), torch_threads(before + 1):
         assert torch.get_num_threads() == before + 1
@@ -52,12 +52,12 @@ def test_threads_are_given_back() -> None:
     assert torch.get_num_threads() == before
 
 
-def test_processor_time_is_for_one_thread_only() -> None:
+def test_cpu_time_is_used_with_one_thread_only() -> None:
     assert Timing(threads=2).clock == "wall-clock time"
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5), st.integers(1, 60))
-def test_batches_hold_every_sentence_with_words_once(
+def test_batches_contain_every_sentence_with_words_once(
     lengths: list[int], size: int, sentences: int
 ) -> None:
     batches = sorted_batches([[number] for number in range(len(lengths))], lengths, size)
@@ -73,7 +73,7 @@ def test_batches_hold_every_sentence_with_words_once(
     assert total == len(inside) if len(inside) <= sentences else abs(total - sentences) <= 2 * size
 
 
-def test_a_passage_stays_together_and_is_as_long_as_all_its_sentences() -> None:
+def test_a_passage_is_in_one_batch_with_the_length_of_all_its_sentences() -> None:
     runs = [[0, 1, 2], [3], [4, 5]]
     lengths = encoded_lengths(runs, [1, 0, 6, 5, 2, 1])
     assert lengths == [7, 7, 7, 5, 3, 3]

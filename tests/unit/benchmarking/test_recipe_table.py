@@ -1,4 +1,4 @@
-"""A table of runs: what is done stays done, and the numbers are those of the runs."""
+"""Tables of recipes: resuming, and figures that equal those of the runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_every_list_has_the_baseline_once(path: Path) -> None:
     assert names.count("biaffine") == 1
 
 
-def test_the_lists_cover_the_three_papers() -> None:
+def test_the_lists_contain_the_ablations_of_the_three_papers() -> None:
     assert {"locate-and-label", "proposer-regressor", "boundary-diffusion"} <= {
         path.stem for path in LISTS
     }
@@ -125,7 +125,7 @@ def test_a_list_has_a_base_and_what_changes(toy_list: Path) -> None:
     assert own.entries[1].recipe(["detector.steps=2"]) == base.changed(["detector.steps=2"])
 
 
-def test_a_row_may_have_a_base_of_its_own(toy_list: Path) -> None:
+def test_a_row_may_have_its_own_base(toy_list: Path) -> None:
     other = RECIPE.changed(["training.seed=3"])
     toy_list.with_name("other.toml").write_text(other.to_toml())
     toy_list.write_text(LIST.replace('One step!"', 'One step!"\nbase = "other.toml"'))
@@ -156,7 +156,7 @@ def test_recipes_and_lists_may_be_mixed(toy_list: Path) -> None:
         (("detector.steps=1", "detector.step=1"), "One step!: .*did you mean steps"),
     ],
 )
-def test_a_mistake_in_a_list_is_told_before_training(
+def test_a_mistake_in_a_list_is_an_error_before_training(
     change: tuple[str, str], what: str, toy_list: Path
 ) -> None:
     toy_list.write_text(LIST.replace(*change))
@@ -167,7 +167,7 @@ def test_a_mistake_in_a_list_is_told_before_training(
 
 
 @pytest.mark.slow
-def test_an_interrupted_table_goes_on_and_repeats_nothing(
+def test_an_interrupted_table_is_resumed_without_repeating_runs(
     toy_list: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Path] = []
@@ -209,7 +209,7 @@ def test_an_interrupted_table_goes_on_and_repeats_nothing(
 
 
 def check_report(report: RecipeTableReport) -> None:
-    """What is shown is mean and deviation of what the runs have given."""
+    """The table has mean and deviation of the results of the runs."""
     scores, settings = report.tables()
     (own,) = report.to_json()["lists"]
     for shown, plain in zip(scores.rows, own["rows"], strict=True):
@@ -224,7 +224,7 @@ def check_report(report: RecipeTableReport) -> None:
     assert "| One step! |" in report.to_markdown()
 
 
-def test_a_run_that_fails_does_not_take_the_others_with_it(
+def test_a_failed_run_does_not_stop_the_others(
     toy_list: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(recipe: Recipe, *given: Any, **more: Any) -> Any:

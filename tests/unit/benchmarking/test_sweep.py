@@ -1,4 +1,4 @@
-"""A sweep says of every value what the model says that was loaded with it."""
+"""A sweep measures every value as if the model had been loaded with it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def loaded(model: Path, dev: Split, *assignments: str) -> Score:
     return evaluate(dev.documents, recognizer.predict(dev.documents), resamples=0).micro
 
 
-def test_scores_are_those_of_the_model_loaded_with_the_value(
+def test_scores_equal_those_of_a_model_loaded_with_the_value(
     swept: SweepResult, model: Path, dev: Split
 ) -> None:
     assert len(swept.measured) == 8
@@ -62,12 +62,12 @@ def test_scores_are_those_of_the_model_loaded_with_the_value(
     assert len({one.own.f1 for one in swept.measured.values()}) > 2
 
 
-def test_what_changes_nothing_is_the_model_as_it_is(swept: SweepResult) -> None:
+def test_a_value_that_changes_nothing_is_the_unchanged_model(swept: SweepResult) -> None:
     assert swept.same_as_base == {(), ("detector.steps=3",)}
     assert swept.measured[("detector.steps=3",)] is swept.measured[()]
 
 
-def test_time_has_a_part_that_variants_share(swept: SweepResult) -> None:
+def test_variants_share_the_time_of_the_encoder(swept: SweepResult) -> None:
     shared = {o.encoder_ms for c, o in swept.measured.items() if "encoder" not in "".join(c)}
     assert len(shared) == 1
     assert all(
@@ -130,12 +130,12 @@ def test_a_grid_is_measured_and_shown(model: Path, dev: Split) -> None:
         ("a.b=\"x,y\",'[',{c=[1,2],d=3}", ('"x,y"', "'['", "{c=[1,2],d=3}")),
     ],
 )
-def test_values_are_parted_by_commas(text: str, values: tuple[str, ...]) -> None:
+def test_values_are_separated_by_commas(text: str, values: tuple[str, ...]) -> None:
     assert Option.parse(text) == Option(text.partition("=")[0], values)
 
 
 @pytest.mark.parametrize("text", ["detector.steps", "steps=1,2", "detector.steps=1,,2", "a.b="])
-def test_what_is_no_option_says_what_was_expected(text: str) -> None:
+def test_an_invalid_option_is_an_error_with_what_was_expected(text: str) -> None:
     with pytest.raises(UsageError, match=r"--set .* expected section\.key=value,value,…"):
         Option.parse(text)
 
@@ -152,19 +152,19 @@ def mistakes() -> Iterator[tuple[type[Exception], str, list[Option]]]:
 
 
 @pytest.mark.parametrize(("error", "what", "options"), list(mistakes()))
-def test_a_mistake_is_told_before_anything_is_measured(
+def test_a_mistake_is_an_error_before_anything_is_measured(
     error: type[Exception], what: str, options: list[Option], model: Path, dev: Split
 ) -> None:
     with pytest.raises(error, match=what):
         sweep(SweptModel(model), dev, options, timing=TIMING)
 
 
-def test_there_must_be_something_to_find(model: Path) -> None:
+def test_data_without_entities_are_an_error(model: Path) -> None:
     with pytest.raises(UsageError, match="documents in memory has no entities"):
         sweep(SweptModel(model), load([Document("Nothing here.")]), OPTIONS)
 
 
-def test_tables_and_values_say_the_same(swept: SweepResult) -> None:
+def test_tables_and_json_have_the_same_values(swept: SweepResult) -> None:
     report = SweepReport(swept)
     plain = report.to_json()
     by_choice = {tuple(row["set"]): row for row in plain["rows"]}

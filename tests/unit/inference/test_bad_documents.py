@@ -1,4 +1,4 @@
-"""A document that cannot be predicted ends alone."""
+"""A document that cannot be predicted does not affect the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = {"good": Document, "BAD": Document, "UNTAGGED": Document, "unsplit": Uns
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(list(KINDS))), st.integers(1, 4), st.integers(5, 40))
-def test_only_the_bad_ones_end_and_any_window_can_be_the_first(
+def test_only_bad_documents_fail_and_any_window_can_be_the_first(
     kinds: list[str], sentences: int, characters: int
 ) -> None:
     documents = [KINDS[kind](kind, id=str(number)) for number, kind in enumerate(kinds)]
@@ -80,7 +80,7 @@ def test_it_is_named_unless_it_is_skipped(
         list(predicted_windows(documents, Fake().predict, skip_bad=False))
 
 
-def test_what_is_no_documents_fault_ends_the_job() -> None:
+def test_errors_that_are_not_of_a_document_fail_the_job() -> None:
     def of_all(window: Sequence[Document]) -> list[Document]:
         if len(window) > 1:
             raise ValueError("too many")
@@ -107,7 +107,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_a_resumed_job_lists_what_one_never_stopped_lists(corpus: str, tmp_path: Path) -> None:
+def test_a_resumed_job_lists_the_same_bad_documents(corpus: str, tmp_path: Path) -> None:
     whole = job([corpus], tmp_path / "whole.jsonl", skip_bad=True)
     whole.run(fake(), "f")
     listed = list(map(str, whole.skipped))
@@ -129,7 +129,7 @@ def test_a_resumed_job_lists_what_one_never_stopped_lists(corpus: str, tmp_path:
         assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def test_without_skip_bad_a_resumed_job_ends_at_the_same_document(
+def test_without_skip_bad_a_resumed_job_fails_at_the_same_document(
     corpus: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -140,7 +140,7 @@ def test_without_skip_bad_a_resumed_job_ends_at_the_same_document(
     job([corpus], out, skip_bad=True).run(fake(), "f", resume=True)
 
 
-def test_a_stream_passes_over_the_same(
+def test_a_stream_skips_the_same_documents(
     corpus: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     whole, stream = (job([corpus], Path(out), skip_bad=True) for out in (tmp_path / "w.jsonl", "-"))

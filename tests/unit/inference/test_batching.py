@@ -14,7 +14,7 @@ BUDGETS = st.builds(Budget, sentences=st.integers(1, 9), pieces=st.integers(1, 4
 
 
 @given(SHAPES, BUDGETS, st.randoms())
-def test_every_sentence_once_runs_together_and_only_a_single_run_breaks_the_budget(
+def test_batches_contain_every_run_once_and_only_a_single_run_exceeds_the_budget(
     shapes: list[tuple[int, int]], budget: Budget, chance: Random
 ) -> None:
     numbers = count()
@@ -32,7 +32,7 @@ def test_every_sentence_once_runs_together_and_only_a_single_run_breaks_the_budg
         assert fits or len(inside) == 1
 
 
-def test_neither_pieces_nor_words_are_padded_much() -> None:
+def test_batches_have_little_padding_of_pieces_and_words() -> None:
     words = [i * 7919 % 100 + 1 for i in range(800)]
     pieces = [own + i * 104729 % (own + 1) for i, own in enumerate(words)]  # one or two each
     runs = [[i] for i in range(len(words))]

@@ -1,4 +1,4 @@
-"""What comes with the package is small, explained, and at work without a network."""
+"""Bundled models are small, documented, and work without a network."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def bundled() -> list[Listed]:
     return [model for model in models() if model.origin == "bundled"]
 
 
-def test_there_is_one_for_biomedicine() -> None:
+def test_there_is_a_bundled_model_for_biomedicine() -> None:
     assert "bio-en" in {model.name for model in bundled()}
 
 
-def test_they_are_small_and_have_cards() -> None:
+def test_bundled_models_are_small_and_have_cards() -> None:
     for model in bundled():
         assert model.bytes <= MOST_BYTES
         assert model.dev_f1 is not None
@@ -57,7 +57,7 @@ def test_the_figures_of_bio_en_are_the_same_everywhere() -> None:
         assert f"{figures[one.data]} ({one.data})" in shown
 
 
-def test_they_find_nested_entities_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_models_find_nested_entities_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("the network was asked")
 

@@ -45,7 +45,7 @@ def decoded(*sentences: list[Candidate], **options: Any) -> list[tuple[int, int,
     ]
 
 
-def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
+def test_duplicates_may_be_ranked_by_label_probability() -> None:
     rows: list[Candidate] = [(0, 3, 1, 0.9), (0, 3, 2, 0.8), (0, 3, 2, 0.7), (4, 5, 1, 0.6)]
     given_ = replace(batch_of(rows), type_probs=np.array([[0.5, 0.6, 0.9, 0.3]]))
 
@@ -66,17 +66,17 @@ def test_duplicates_may_be_ranked_by_their_labels_alone() -> None:
 SOFT = {"nms_decay": 0.9, "nms_overlap": 0.6, "threshold": 0.45}
 
 
-def test_soft_nms_weakens_and_keeps() -> None:
+def test_soft_nms_lowers_scores() -> None:
     got = decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.85), (8, 9, 1, 0.8)], **SOFT)
     assert got == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.765), (0, 8, 9, 1, 0.8)]
 
 
-def test_soft_nms_drops_what_falls_below_the_threshold() -> None:
+def test_soft_nms_drops_candidates_below_the_threshold() -> None:
     assert decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], **SOFT) == [(0, 0, 5, 1, 0.9)]
     assert len(decoded([(0, 5, 1, 0.9), (0, 4, 1, 0.48)], threshold=0.45)) == 2
 
 
-def test_the_released_soft_nms_wants_more_overlap_and_keeps_its_first_order() -> None:
+def test_soft_nms_of_the_released_code() -> None:
     touching: list[Candidate] = [(0, 5, 1, 0.9), (0, 3, 1, 0.8)]  # an overlap of exactly 0.6
     assert decoded(touching, **SOFT)[1] == (0, 0, 3, 1, 0.72)
     assert decoded(touching, nms_rule="released-code", **SOFT)[1] == (0, 0, 3, 1, 0.8)
@@ -103,7 +103,7 @@ def test_merging_rules() -> None:
     assert decoded(votes, merge="first-votes", threshold=0.4) == [(0, 0, 2, 1, 0.92)]
 
 
-def test_merging_after_soft_nms_lets_every_candidate_suppress() -> None:
+def test_with_merging_after_soft_nms_every_candidate_suppresses() -> None:
     twice: list[Candidate] = [(0, 5, 1, 0.9), (0, 5, 1, 0.88), (0, 4, 1, 0.8), (0, 4, 2, 0.7)]
     options = {**SOFT, "merge": "after", "one_label": False}
     assert decoded(twice, **options) == [
@@ -115,12 +115,12 @@ def test_merging_after_soft_nms_lets_every_candidate_suppress() -> None:
     assert decoded(twice, **{**SOFT, "merge": "max"})[1] == (0, 0, 4, 1, 0.72)
 
 
-def test_no_entity_wins_and_empty_batches_work() -> None:
+def test_candidates_without_entity_and_empty_batches() -> None:
     assert decoded([(0, 1, 0, 0.9)], [], threshold=0) == []
     assert decoded([], []) == []
 
 
-def test_the_origin_points_at_the_candidate() -> None:
+def test_the_origin_is_the_index_of_the_candidate() -> None:
     found = decode(batch_of([(3, 4, 1, 0.9), (0, 4, 2, 0.8)]), DecodingSettings())
     assert found.spans.tolist() == [[0, 4], [3, 4]]
     assert found.origin.tolist() == [1, 0]
@@ -144,7 +144,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
     st.sampled_from([0.5, 0.9, 1.0]),
     st.sampled_from([0.0, 0.35, 0.6]),
 )
-def test_spans_are_unique_known_and_independent_of_the_batch(
+def test_spans_are_unique_valid_and_independent_of_the_batch(
     rows: list[list[Candidate]], merge: str, crossing: str, decay: float, threshold: float
 ) -> None:
     options = {"merge": merge, "crossing": crossing, "nms_decay": decay, "threshold": threshold}
@@ -173,7 +173,7 @@ def test_two_labels_on_one_span() -> None:
     ]
 
 
-def test_candidates_that_agree_make_each_other_surer() -> None:
+def test_equal_candidates_raise_the_score() -> None:
     votes: list[Candidate] = [(0, 2, 1, 0.5), (0, 2, 2, 0.6), (0, 2, 1, 0.4), (3, 4, 1, 1.0)]
     options = {"threshold": 0, "merge": "noisy-or"}
     assert decoded(votes, **options) == [(0, 0, 2, 1, 0.7), (0, 3, 4, 1, 1.0)]
@@ -183,7 +183,7 @@ def test_candidates_that_agree_make_each_other_surer() -> None:
 @pytest.mark.parametrize(
     ("min_odds", "found"), [(0.0, [1, 2, 3]), (0.5, [1, 2]), (0.9, [1]), (1.0, [1])]
 )
-def test_a_label_must_beat_a_share_of_no_entity(min_odds: float, found: list[int]) -> None:
+def test_a_label_must_exceed_a_share_of_no_entity(min_odds: float, found: list[int]) -> None:
     spans = np.array([[[0, 1], [1, 2], [2, 3]]])
     probs = np.array([[[0.3, 0.6, 0.1], [0.55, 0.05, 0.4], [0.8, 0.1, 0.1]]], dtype=np.float32)
     given_ = Candidates(spans, probs, np.ones((1, 3), dtype=bool))
@@ -202,7 +202,7 @@ def test_a_score_at_the_threshold_is_not_above_it() -> None:
     assert len(decode(even, DecodingSettings(threshold=0.0)).spans) == 0
 
 
-def test_without_settings_crossings_are_settled_and_nothing_else_is_weakened() -> None:
+def test_default_decoding_removes_crossings_and_lowers_no_scores() -> None:
     nested: list[Candidate] = [(0, 5, 1, 0.9), (0, 4, 1, 0.85), (1, 5, 2, 0.8)]
     assert decoded(nested) == [(0, 0, 5, 1, 0.9), (0, 0, 4, 1, 0.85)]
     kept = decoded(nested, crossing="keep")
@@ -220,7 +220,7 @@ def test_of_many_equal_candidates_on_one_span_the_first_is_kept(merge: str) -> N
     assert found.origin.tolist() == [0]
 
 
-def test_many_candidates_are_in_reading_order_and_equals_as_they_came() -> None:
+def test_many_candidates_are_in_reading_order_and_stable() -> None:
     # Outer before inner, and none suppresses another: every label stands for itself.
     places = [(start, end) for start in range(6) for end in range(6, start, -1)]
     rows: list[Candidate] = [(*place, label, 0.75) for label in (2, 1) for place in places[::-1]]
@@ -229,14 +229,14 @@ def test_many_candidates_are_in_reading_order_and_equals_as_they_came() -> None:
     assert found.labels.tolist() == [2, 1] * len(places)
 
 
-def test_what_weak_candidates_cross_is_dropped_only_where_both_go() -> None:
+def test_crossing_by_weak_candidates_drops_only_with_crossing_both() -> None:
     rows: list[Candidate] = [(0, 4, 1, 0.75), (2, 6, 1, 0.45)]
     for crossing, left in (("keep", 1), ("greedy", 1), ("both", 0)):
         assert len(decoded(rows, crossing=crossing)) == left
     assert len(decoded(rows, crossing="both", flat=True)) == 1
 
 
-def test_flat_entities_are_chosen_by_the_score_that_is_told() -> None:
+def test_flat_entities_are_chosen_by_their_final_score() -> None:
     # Two votes of 0.8 are told as 1, which is not more than the 1 of what begins earlier.
     votes: list[Candidate] = [(0, 3, 1, 1.0), (2, 4, 2, 0.8), (2, 4, 2, 0.8), (5, 6, 1, 0.6)]
     found = decoded(votes, merge="sum", flat=True)
@@ -252,15 +252,15 @@ def kept_apart(*items: tuple[float, list[tuple[int, int]]]) -> list[int]:
     return [number for number, _ in kept]
 
 
-def test_entities_of_fragments_are_apart_if_no_word_is_in_two() -> None:
+def test_discontinuous_entities_overlap_if_they_share_a_word() -> None:
     # The second lies in the first one's gap; the third shares one word with the first.
     gap = (0.9, [(0, 2), (4, 6)])
-    assert kept_apart(gap, (0.5, [(2, 4)]), (0.8, [(5, 7)])) == [0, 1]
-    assert kept_apart((0.5, [(2, 4)]), (0.6, [(3, 5)]), (0.6, [(0, 3)])) == [2, 1]
-    assert kept_apart((0.5, [(1, 2)]), (0.5, [(1, 4)])) == [1]  # the longer of equals
-    assert kept_apart((0.5, [(1, 2), (3, 4)]), (0.5, [(1, 2), (6, 7)])) == [1]
-    assert kept_apart((0.5, [(3, 9)]), (0.5, [(2, 4)])) == [1]  # the earlier of equals
-    assert kept_apart() == []
+    assert without_overlaps(gap, (0.5, [(2, 4)]), (0.8, [(5, 7)])) == [0, 1]
+    assert without_overlaps((0.5, [(2, 4)]), (0.6, [(3, 5)]), (0.6, [(0, 3)])) == [2, 1]
+    assert without_overlaps((0.5, [(1, 2)]), (0.5, [(1, 4)])) == [1]  # the longer of equals
+    assert without_overlaps((0.5, [(1, 2), (3, 4)]), (0.5, [(1, 2), (6, 7)])) == [1]
+    assert without_overlaps((0.5, [(3, 9)]), (0.5, [(2, 4)])) == [1]  # the earlier of equals
+    assert without_overlaps() == []
 
 
 def test_decoding_needs_no_torch() -> None:

@@ -1,4 +1,4 @@
-"""Device and precision are decided here, for prediction and training alike."""
+"""Selection of device and precision, for prediction and training."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_auto_on_a_gpu(bf16_on_cpu: bool, monkeypatch: pytest.MonkeyPatch) -> No
         assert precision_of("fp16", where="x") == "fp16"
 
 
-def test_a_single_process_trains_where_auto_predicts() -> None:
+def test_training_and_auto_prediction_use_the_same_device() -> None:
     for precision, name in (("fp32", "no"), ("bf16", "bf16")):
         accelerator = build_accelerator(precision)  # type: ignore[arg-type]
         assert accelerator.device.type == device_of("auto").type

@@ -23,7 +23,7 @@ LENGTHS = (4, 1)
 ITEMS = [[(0, 2, 1), (1, 2, 2)], []]
 
 
-def test_a_tensor_that_was_left_behind_is_found() -> None:
+def test_a_cpu_tensor_on_the_other_device_is_detected() -> None:
     with pretended_device() as device:
         there = torch.arange(3, device=device)
         assert there.device == there.new_tensor([1, 2]).device == device

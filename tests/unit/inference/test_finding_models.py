@@ -1,4 +1,4 @@
-"""Names of models: folders first, then what is here, then the hub."""
+"""Names of models: folders first, then local and bundled names, then the hub."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_folder_comes_before_a_name(shelf: Path) -> None:
+def test_a_folder_takes_precedence_over_a_name(shelf: Path) -> None:
     local = make_model(shelf / "local" / "news")
     assert find_model("news") == local
     bundled = make_model(shelf / "bundled" / "news")
@@ -39,7 +39,7 @@ def test_a_folder_comes_before_a_name(shelf: Path) -> None:
     assert find_model("news") == Path("news")
 
 
-def test_models_are_listed_with_what_is_known(shelf: Path) -> None:
+def test_models_are_listed_with_their_facts(shelf: Path) -> None:
     assert list(models()) == []
     make_model(shelf / "bundled" / "b")
     local = make_model(shelf / "local" / "a")
@@ -52,7 +52,7 @@ def test_models_are_listed_with_what_is_known(shelf: Path) -> None:
     assert second.bytes == sum(path.stat().st_size for path in local.iterdir())
 
 
-def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
+def test_a_packed_model_is_listed_with_the_scores_of_packing(shelf: Path) -> None:
     folder = make_model(shelf / "local" / "a")
     (folder / "run.json").write_text('{"dev": {"micro": {"f1": 0.5}}}')
     scores = [{"data": "dev", "f1": 0.4}, {"data": "more", "f1": 0.3}]
@@ -65,19 +65,19 @@ def test_a_packed_model_is_listed_as_it_is_now(shelf: Path) -> None:
         list(models())
 
 
-def test_a_damaged_model_is_named(shelf: Path) -> None:
+def test_a_damaged_model_is_an_error_with_its_path(shelf: Path) -> None:
     (make_model(shelf / "local" / "a") / "config.json").write_text("{}")
     with pytest.raises(UsageError, match=r"a/config\.json is damaged: expected a list of strings"):
         list(models())
 
 
-def test_a_name_that_is_nowhere_says_what_there_is(shelf: Path) -> None:
+def test_an_unknown_name_is_an_error_with_the_known_names(shelf: Path) -> None:
     make_model(shelf / "local" / "news")
     with pytest.raises(UsageError, match=r"there is no model 'new': .*\(news; local ones are in"):
         find_model("new")
 
 
-def test_a_mistake_in_a_path_does_not_go_to_the_hub(
+def test_a_wrong_path_is_not_looked_up_on_the_hub(
     shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_names, "_downloaded", lambda name: pytest.fail(f"asked for {name}"))
@@ -95,7 +95,7 @@ def test_offline_the_hub_is_an_error_of_one_line(shelf: Path) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_only_safe_files_are_fetched(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_safe_files_are_downloaded(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     def download(name: str, **options: Any) -> str:
@@ -108,7 +108,7 @@ def test_only_safe_files_are_fetched(shelf: Path, monkeypatch: pytest.MonkeyPatc
     assert not {"*.bin", "*.pt", "*.pkl", "*.py", "*"} & set(asked["allow_patterns"])
 
 
-def test_the_fingerprint_follows_weights_and_settings(shelf: Path) -> None:
+def test_the_fingerprint_depends_on_weights_and_settings(shelf: Path) -> None:
     folder = make_model(shelf / "a")
     before = fingerprint(folder)
     (folder / "README.md").write_text("a card")
@@ -119,7 +119,7 @@ def test_the_fingerprint_follows_weights_and_settings(shelf: Path) -> None:
     assert fingerprint(folder) != before
 
 
-def test_without_the_variable_it_is_the_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_models_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPANDET_MODELS", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")

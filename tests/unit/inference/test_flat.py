@@ -66,7 +66,7 @@ def by_sentence(wholes: Sequence[DecodedEntity]) -> dict[int, list[Scored]]:
 
 @given(SEEDS, st.sampled_from(["keep", "greedy", "both"]), st.sampled_from([0.0, 0.5, 1.0]))
 @settings(max_examples=60)
-def test_flat_is_the_plain_rule_whatever_else_is_set(
+def test_flat_equals_the_greedy_rule_with_any_other_settings(
     seed: int, crossing: str, decay: float
 ) -> None:
     predictions = candidates(seed)
@@ -87,7 +87,7 @@ def test_flat_is_the_plain_rule_whatever_else_is_set(
 
 @given(SEEDS)
 @settings(max_examples=60)
-def test_nothing_overlaps_the_best_is_there_and_all_else_overlaps_something_better(
+def test_flat_keeps_the_best_and_drops_only_what_overlaps_a_better_one(
     seed: int,
 ) -> None:
     predictions = candidates(seed)
@@ -123,7 +123,7 @@ THREE = ((0, 3, 0.95), (0, 5, 0.92), (4, 8, 0.90))
     [{"flat": True}, {"nms_decay": 0.0, "nms_overlap": 0.01}, {"nms_decay": 0.4}],
     ids=["flat", "hard", "soft"],
 )
-def test_what_is_suppressed_kills_nobody(rule: dict[str, Any]) -> None:
+def test_a_suppressed_candidate_suppresses_no_other(rule: dict[str, Any]) -> None:
     probs = np.array([[[1 - score, score] for *_, score in THREE]], dtype=np.float32)
     spans = np.array([[[start, end] for start, end, _ in THREE]])
     predictions = Candidates(spans, probs, np.ones((1, 3), dtype=bool))
@@ -153,7 +153,9 @@ def plain_soft_nms(items: list[Scored], decay: float, overlap: float) -> set[Sco
 
 @given(SEEDS, st.sampled_from([0.5, 0.9]), st.sampled_from([0.2, 0.5]))
 @settings(max_examples=60)
-def test_crossings_and_soft_nms_are_one_descent(seed: int, decay: float, overlap: float) -> None:
+def test_crossings_and_soft_nms_are_resolved_in_one_pass(
+    seed: int, decay: float, overlap: float
+) -> None:
     predictions = candidates(seed, sentences=1)
     changes = {"nms_decay": decay, "nms_overlap": overlap}
     both = DecodingSettings.build({**FLAT, "flat": False, **changes}, where="decoding")
@@ -164,13 +166,13 @@ def test_crossings_and_soft_nms_are_one_descent(seed: int, decay: float, overlap
     assert {(round(score, 5), spans) for score, spans in got} == wanted
 
 
-def test_of_equals_the_earlier_then_the_longer_one_stays() -> None:
+def test_of_equal_scores_the_earlier_then_the_longer_is_kept() -> None:
     items: list[Scored] = [(0.5, ((2, 5),)), (0.5, ((1, 3),)), (0.5, ((1, 4),)), (0.5, ((8, 9),))]
     kept = without_shared_words(items, spans=lambda item: item[1], score=lambda item: item[0])
     assert kept == [(0.5, ((1, 4),)), (0.5, ((8, 9),))]
 
 
-def test_a_gap_leaves_room_and_a_fragment_alone_takes_none() -> None:
+def test_entities_in_gaps_are_kept_and_unlinked_fragments_block_nothing() -> None:
     spans = np.array([[[0, 1], [4, 5], [2, 3], [0, 5]]])
     score = np.array([0.9, 0.9, 0.6, 0.7], dtype=np.float32)
     together = np.zeros((1, 4, 4), dtype=np.float32)
@@ -225,7 +227,7 @@ def test_flat_over_whole_sentences_and_over_windows(recognizer: Recognizer, word
     assert recognizer(TEXT) == flat
 
 
-def test_a_whole_sentence_is_the_same_beside_one_in_windows(recognizer: Recognizer) -> None:
+def test_a_short_sentence_is_the_same_beside_a_long_one(recognizer: Recognizer) -> None:
     recognizer.long_sentences = LongSentences(words=12, overlap=5)
     recognizer.decoding = recognizer.settings.decoding
     short = " ".join(TEXT.split()[:9])
@@ -237,7 +239,7 @@ def test_a_whole_sentence_is_the_same_beside_one_in_windows(recognizer: Recogniz
 @pytest.mark.parametrize(
     "rule", [{"flat": True, "nms_decay": 0.5}, {"nms_decay": 0.0, "nms_overlap": 0.01}]
 )
-def test_tuning_keeps_the_rule(rule: dict[str, Any]) -> None:
+def test_tuning_with_flat(rule: dict[str, Any]) -> None:
     settings_ = DecodingSettings.build(rule, where="decoding")
     for variant in _variants(settings_):
         assert rule.items() <= variant.model_dump().items()
@@ -245,7 +247,7 @@ def test_tuning_keeps_the_rule(rule: dict[str, Any]) -> None:
     assert {variant.nms_decay for variant in soft} == {0.5, 0.7, 0.8, 0.9, 1.0}
 
 
-def test_what_is_tuned_flat_stays_flat(recognizer: Recognizer) -> None:
+def test_a_model_tuned_with_flat_predicts_flat(recognizer: Recognizer) -> None:
     recognizer.long_sentences = LongSentences(words=12, overlap=5)
     recognizer.decoding = recognizer.settings.decoding.model_copy(update={"flat": True})
     tuned = tune(recognizer, [Document(TEXT, (Entity(CharSpan(9, 14), "a"),))])

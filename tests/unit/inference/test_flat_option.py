@@ -43,7 +43,7 @@ def run(*words: object) -> Result:
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_every_way_leads_to_the_recognizer(
+def test_every_interface_passes_flat_to_the_recognizer(
     flat: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     listening = Listening()
@@ -82,7 +82,7 @@ NARROW = [name for name, row in FORMATS.items() if row.write and row.layers is n
 
 
 @pytest.mark.parametrize("name", NARROW)
-def test_a_narrow_format_is_refused_before_the_work(name: str, tmp_path: Path) -> None:
+def test_a_format_without_overlaps_is_refused_before_prediction(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     target = (tmp_path / "in.jsonl", "-o", tmp_path / "out.x", "--to", name)
     done = run(MODEL, *target)
@@ -108,7 +108,7 @@ def test_formats_with_layers_are_those_that_refuse_overlaps() -> None:
     }
 
 
-def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_model_is_an_error_with_its_path(tmp_path: Path) -> None:
     for text in ("", "[]"):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(UsageError, match=r"config\.json is damaged"):

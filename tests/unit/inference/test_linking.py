@@ -52,7 +52,7 @@ def test_cliques_equal_brute_force(graph: Graph) -> None:
     assert len(found) == len(brute_force(graph))
 
 
-def test_a_monstrous_graph_ends_early() -> None:
+def test_a_graph_with_too_many_cliques_ends_early() -> None:
     """Twenty groups of three, everybody linked outside of his group: 3^20 cliques."""
     graph = {i: {j for j in range(60) if i // 3 != j // 3} for i in range(60)}
     found = list(maximal_cliques(graph))
@@ -109,14 +109,16 @@ def found(given_: Candidates, options: DecodingSettings) -> list[DecodedEntity]:
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
-def test_without_links_entities_are_what_is_decoded(seed: int, options: DecodingSettings) -> None:
+def test_without_links_entities_equal_the_decoded_candidates(
+    seed: int, options: DecodingSettings
+) -> None:
     given_ = random_candidates(seed)
     assert assemble(replace(given_, links=None), options) == found(given_, options)
 
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
-def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSettings) -> None:
+def test_undecided_links_change_nothing(seed: int, options: DecodingSettings) -> None:
     given_ = random_candidates(seed)
     batch, most = given_.mask.shape
     nothing = LinkProbs(np.full((batch, most, most), 0.5), np.full((batch, most), 0.51))
@@ -125,7 +127,7 @@ def test_links_that_say_nothing_change_nothing(seed: int, options: DecodingSetti
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
-def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> None:
+def test_a_threshold_only_removes_entities(seed: int, options: DecodingSettings) -> None:
     given_ = random_candidates(seed)
     everything = assemble(given_, options.model_copy(update={"threshold": 0.0}))
     sure = [whole for whole in everything if whole.score > options.threshold]
@@ -137,9 +139,7 @@ def test_a_threshold_only_takes_away(seed: int, options: DecodingSettings) -> No
 
 @given(SEEDS, OPTIONS)
 @settings(max_examples=50)
-def test_entities_are_cliques_and_those_that_stand_alone(
-    seed: int, options: DecodingSettings
-) -> None:
+def test_entities_are_cliques_and_single_fragments(seed: int, options: DecodingSettings) -> None:
     given_ = random_candidates(seed)
     options = options.model_copy(update={"threshold": 0.0})
     links = given_.links
@@ -192,7 +192,7 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same(
         assert assemble(alone, options) == own
 
 
-def test_knowing_the_fragments_is_knowing_the_entities() -> None:
+def test_entities_to_fragments_and_back() -> None:
     """From entities to fragments and back, on generated sentences."""
     labels = ["symptom", "drug", "procedure"]
     rows = [row for document in generate(300, domain="clinic") for row in document.rows()]

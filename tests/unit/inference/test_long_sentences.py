@@ -1,4 +1,4 @@
-"""Windows over long sentences: what is shorter than the overlap is found wherever it stands."""
+"""Windows over long sentences: entities shorter than the overlap are found at any position."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ spans_of_60 = st.sets(
 
 
 @given(st.integers(1, 60), spans_of_60)
-def test_short_entities_are_found_wherever_they_stand(
+def test_entities_shorter_than_the_overlap_are_found_at_any_position(
     length: int, spans: set[tuple[int, int]]
 ) -> None:
     true = {(s, e) for s, e in spans if e <= length}
@@ -60,14 +60,14 @@ def test_short_entities_are_found_wherever_they_stand(
 
 
 @pytest.mark.parametrize("start", range(41))
-def test_what_is_longer_is_whole_or_missing(start: int) -> None:
+def test_longer_entities_are_complete_or_missing(start: int) -> None:
     true = {(start, start + 9)}
     windows = sentence_windows([sentence(50)], SMALL, context=0)
     (got,) = joined(windows, [seen(window, true) for window in windows], may_cross=True)
     assert {(e.start, e.end) for e in got} <= true
 
 
-def test_a_sentence_that_fits_is_left_alone() -> None:
+def test_a_sentence_that_fits_is_one_window() -> None:
     examples = [sentence(12, left=("a",)), sentence(0), sentence(13)]
     windows = sentence_windows(examples, SMALL, context=3)
     assert windows[0].example is examples[0]
@@ -76,7 +76,7 @@ def test_a_sentence_that_fits_is_left_alone() -> None:
     assert joined(windows, found, may_cross=False) == [found[0], [], []]
 
 
-def test_windows_have_context_and_tags_of_their_own() -> None:
+def test_windows_have_their_own_context_and_tags() -> None:
     example = sentence(30, tags=tuple(f"t{i}" for i in range(30)), left=("l",), right=("r",))
     windows = sentence_windows([example], SMALL, context=2)
     first, second, last = windows[0], windows[1], windows[-1]

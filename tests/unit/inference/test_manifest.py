@@ -1,4 +1,4 @@
-"""What a model folder promises: every file that is read is the one that was written."""
+"""Manifests of model folders: every loaded file is checked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def build(encoder: dict[str, Any], sentences: int = 12) -> Recognizer:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved model with a tiny transformer; whoever damages it repairs it."""
+    """A saved model with a tiny transformer; tests that damage it must repair it."""
     folder = tmp_path_factory.mktemp("model")
     bert = save_tiny_bert(folder / "bert", ["a", "##b", "c"])
     build({"transformer": {"name": str(bert)}, "fusion": {"dim": 8}}).save_pretrained(folder / "m")
@@ -48,7 +48,7 @@ def as_before_manifests(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_every_file_that_is_read_is_listed(model: Path) -> None:
+def test_every_file_of_the_model_is_in_the_manifest(model: Path) -> None:
     listed = json.loads((model / MANIFEST).read_text())["files"]
     found = {path.relative_to(model).as_posix() for path in files_of(model)}
     assert found == {*listed, MANIFEST}
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_refused_by_name(model: Path, data: st.DataObject) -> 
         path.write_bytes(content)
 
 
-def test_who_edits_a_model_says_so(
+def test_the_check_can_be_skipped_for_edited_models(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited = Path(shutil.copytree(model, tmp_path / "m"))
@@ -96,7 +96,7 @@ def test_who_edits_a_model_says_so(
     assert Recognizer.from_pretrained(edited).decoding.threshold == 0.25
 
 
-def test_what_is_not_the_models_may_be_edited(model: Path, tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_not_checked(model: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(model, tmp_path / "m"))
     for name in ("README.md", "run.json", "recipe.toml", "pack.json", "log.jsonl"):
         (copied / name).write_text("of somebody else")
@@ -104,7 +104,7 @@ def test_what_is_not_the_models_may_be_edited(model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["onnx.json", "transformer/added_tokens.json"])
-def test_a_file_that_would_be_read_but_is_not_the_models_is_refused(
+def test_an_unlisted_file_that_would_be_loaded_is_refused(
     model: Path, tmp_path: Path, name: str
 ) -> None:
     copied = Path(shutil.copytree(model, tmp_path / "m"))
@@ -113,7 +113,7 @@ def test_a_file_that_would_be_read_but_is_not_the_models_is_refused(
         Recognizer.from_pretrained(copied)
 
 
-def test_a_manifest_names_no_files_outside(model: Path, tmp_path: Path) -> None:
+def test_a_manifest_with_paths_outside_the_folder_is_refused(model: Path, tmp_path: Path) -> None:
     from spandet.inference import manifest  # noqa: PLC0415
 
     copied = Path(shutil.copytree(model, tmp_path / "m"))
@@ -140,7 +140,7 @@ def test_a_model_from_before_manifests_is_loaded(model: Path, tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"[]", b"{}", b"[" * 100_000])
-def test_an_old_model_that_is_damaged_is_an_error_of_one_line(
+def test_a_damaged_model_without_manifest_is_a_one_line_error(
     model: Path, tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     old = Path(shutil.copytree(model, tmp_path / "m"))
@@ -167,7 +167,7 @@ def test_an_old_model_that_is_damaged_is_an_error_of_one_line(
         ({"stranger": {}}, "there is no section stranger"),
     ],
 )
-def test_settings_that_cannot_be_are_named(
+def test_invalid_settings_are_errors_with_their_names(
     model: Path, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     old = Path(shutil.copytree(model, tmp_path / "m"))
@@ -179,13 +179,13 @@ def test_settings_that_cannot_be_are_named(
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """An exception that no code catches, like SIGKILL."""
 
 
 def save_and_die(
     recognizer: Recognizer, folder: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> bool:
-    """Save a model in a process that is killed after so many changes of names; was it?"""
+    """Save a model and raise `Killed` after `after` renames; returns whether it was raised."""
     left = iter(range(after))
 
     def counted(method: Any) -> Any:
@@ -212,7 +212,7 @@ def save_and_die(
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_a_killed_save_leaves_no_mixture(
+def test_a_killed_save_leaves_no_mixed_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
 ) -> None:
     first, second = build(HASHED), build({**HASHED, "characters": {}})
@@ -239,7 +239,7 @@ def test_a_killed_save_leaves_no_mixture(
     assert 3 <= refused < after < 99
 
 
-def test_nothing_of_another_model_stays(model: Path, tmp_path: Path) -> None:
+def test_saving_removes_files_of_another_model(model: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(model, tmp_path / "m"))
     (place / "README.md").write_text("a card")
     plain = build(HASHED)

@@ -10,7 +10,9 @@ from spandet.inference import memory
 from spandet.inference.memory import Tidiness, resident
 
 
-def test_it_tidies_up_when_the_process_has_grown_by_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_released_when_the_process_has_grown_by_half(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     held = [100]
     trimmed = []
 
@@ -28,7 +30,7 @@ def test_it_tidies_up_when_the_process_has_grown_by_half(monkeypatch: pytest.Mon
     assert trimmed == [151, 181]  # half as much again as 100, and then as 120
 
 
-def test_where_nobody_can_tell_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_no_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_STATM", Path("/nowhere/statm"))
     monkeypatch.setattr(memory, "give_back", pytest.fail)
 
@@ -37,7 +39,7 @@ def test_where_nobody_can_tell_nothing_is_done(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-def test_what_is_resident_is_counted_in_bytes() -> None:
+def test_resident_memory_is_in_bytes() -> None:
     before = resident()
     with mmap(-1, 64 << 20) as fresh:  # memory that no other test has left behind
         for place in range(0, len(fresh), PAGESIZE):

@@ -134,7 +134,7 @@ def test_packed_sequences_are_flattened_as_a_grid() -> None:
     assert torch.equal(made.take, padded(lengths).take)
 
 
-def test_other_values_cannot_be_flattened() -> None:
+def test_unsupported_values_are_errors() -> None:
     with pytest.raises(TypeError, match=r"result\.1 is a set, expected tensors and constants"):
         flatten((1, {2}), RESULT)
 
@@ -152,7 +152,7 @@ def test_other_values_cannot_be_flattened() -> None:
         {"tensor": "a", "input": "b"},
     ],
 )
-def test_what_is_no_structure_is_known(structure: object) -> None:
+def test_invalid_structures_are_detected(structure: object) -> None:
     assert not is_structure(structure, {"Inner": Inner})
 
 

@@ -38,7 +38,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def recognizer(documents: list[Document]) -> Recognizer:
-    """Not trained, but sure of something everywhere."""
+    """An untrained model that finds entities everywhere."""
     torch.manual_seed(1)
     made = Recognizer.build(ModelSettings.resolve(SMALL), documents)
     with torch.no_grad():
@@ -56,7 +56,7 @@ def test_labels_come_from_the_documents(recognizer: Recognizer, documents: list[
     assert list(recognizer.labels) == sorted(recognizer.labels)
 
 
-def test_prediction_does_not_depend_on_company_or_order(
+def test_prediction_does_not_depend_on_batch_or_order(
     recognizer: Recognizer, documents: list[Document]
 ) -> None:
     together = list(recognizer.predict(documents))
@@ -82,7 +82,7 @@ def test_raw_text_gets_character_offsets(recognizer: Recognizer) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", ".", "\x00", "\ud800", "日本", "a" * 5000, "x " * 3000])
-def test_odd_texts_are_read(recognizer: Recognizer, text: str) -> None:
+def test_unusual_texts_are_predicted(recognizer: Recognizer, text: str) -> None:
     assert recognizer(text).text == text
 
 
@@ -111,7 +111,7 @@ def test_a_model_saved_over_an_export_is_not_exported(
     assert left == ({"mine.onnx", "detector.head.onnx"} if listed == "{" else {"mine.onnx"})
 
 
-def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_model_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a model folder"):
         Recognizer.from_pretrained(tmp_path)
 
@@ -141,7 +141,7 @@ def test_tuning_is_no_worse_than_any_threshold(
     assert scores[tuned.threshold] == max(scores.values())
 
 
-def test_what_is_not_to_be_tuned_stays(
+def test_untuned_settings_are_not_changed(
     recognizer: Recognizer, documents: list[Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed = recognizer.decoding.model_copy(update={"tune": False, "threshold": 0.0})
@@ -174,7 +174,7 @@ def test_gold_becomes_padded_tensors() -> None:
 LINKING = {**SMALL, "detector": {"name": "boundary-diffusion", "dim": 8, "fragments": True}}
 
 
-def test_a_linker_is_built_where_entities_have_gaps(documents: list[Document]) -> None:
+def test_a_linker_is_built_for_discontinuous_entities(documents: list[Document]) -> None:
     settings = ModelSettings.resolve(LINKING)
     assert settings.fragments
     assert not ModelSettings.resolve(SMALL).fragments
@@ -189,7 +189,7 @@ def test_a_linker_is_built_where_entities_have_gaps(documents: list[Document]) -
         assert not made.detector.links_fragments
 
 
-def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
+def test_linked_and_single_fragments_become_entities_and_thresholds_are_tuned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A recognizer that knows the truth, but is least sure of what has gaps."""
@@ -236,6 +236,6 @@ def test_what_links_and_stands_alone_becomes_documents_and_tuned_thresholds(
         ({"encoder": {}}, "the encoder needs at least one part"),
     ],
 )
-def test_bad_settings_are_named(change: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_errors(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ModelSettings.resolve({**SMALL, **change})

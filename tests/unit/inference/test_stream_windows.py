@@ -1,4 +1,4 @@
-"""Documents to windows: bounded in every direction, and the same from wherever one starts."""
+"""Windows of documents: bounded in size, and independent of where reading starts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def sizes(texts: list[str]) -> list[int]:
     return [len(window) for window in windows(documents_of(texts))]
 
 
-def test_a_huge_document_has_no_company() -> None:
+def test_a_long_document_is_a_window_of_its_own() -> None:
     assert sizes(["a", "b", "x " * 200_000, "c"]) == [2, 1, 1]
 
 
 @pytest.mark.parametrize("text", ["", " ", "One sentence."])
-def test_even_empty_documents_fill_a_window(text: str) -> None:
+def test_empty_documents_fill_a_window(text: str) -> None:
     assert sizes([text] * 3000) == [1024, 1024, 952]
 
 
-def test_it_reads_ahead_no_further_than_a_window() -> None:
+def test_at_most_one_window_is_read_ahead() -> None:
     taken = 0
 
     def source() -> Iterator[str]:
@@ -38,7 +38,7 @@ def test_it_reads_ahead_no_further_than_a_window() -> None:
     assert taken <= 1025
 
 
-def test_windows_after_a_border_do_not_depend_on_what_was_before(
+def test_windows_do_not_depend_on_earlier_windows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(batching, "_WINDOW_CHARACTERS", 1000)
@@ -53,17 +53,17 @@ def test_windows_after_a_border_do_not_depend_on_what_was_before(
 
 
 @pytest.mark.parametrize("stream", ["text", Document("text")])
-def test_one_text_is_not_many(stream: str | Document) -> None:
+def test_a_single_string_is_refused(stream: str | Document) -> None:
     with pytest.raises(UsageError, match="takes many documents or texts"):
         documents_of(stream)  # type: ignore[arg-type]
 
 
-def test_what_is_no_document_is_named() -> None:
+def test_values_that_are_not_documents_are_refused() -> None:
     with pytest.raises(UsageError, match="documents or texts, got a bytes"):
         list(documents_of([b"text"]))  # type: ignore[list-item]
 
 
-def test_what_is_read_as_one_is_in_one_batch_and_counted_once() -> None:
+def test_a_passage_is_in_one_batch_and_counted_once() -> None:
     runs, sizes = [[0, 1, 2], [3], [4, 5]], [20, 20, 20, 50, 30, 30]
     assert list(batching.batches(runs, sizes, sizes, 100)) == [(3,), (0, 1, 2, 4, 5)]
     assert list(batching.batches(runs, sizes, sizes, 49)) == [(3,), (4, 5), (0, 1, 2)]

@@ -1,4 +1,4 @@
-"""Tags for a model that reads them: computed where that is possible, asked for where it is not."""
+"""Tags for models that use them: computed by spaCy or a custom tagger, otherwise an error."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("pipeline")
-def test_known_tag_sets_are_left_to_spacy() -> None:
+def test_known_tag_sets_are_tagged_by_spacy() -> None:
     assert tagger_for(UNIVERSAL)(["They", "met"]) == ["NOUN", "VERB"]
     assert tagger_for(PENN)(["They", "met", "don't stop"]) == ["NN", "VBD", "NN"]
 
 
-def test_an_unknown_tag_set_is_named() -> None:
+def test_an_unknown_tag_set_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"\(ADJA, NE, …\), and no tagger for these is known"):
         tagger_for(["NE", "ADJA"])
 
 
-def test_a_pipeline_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pipeline_is_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
     monkeypatch.setenv("SPANDET_SPACY", "xx_absent")
     with pytest.raises(UsageError, match="python -m spacy download xx_absent"):
@@ -85,7 +85,7 @@ def tagged_model(tags: tuple[str, ...]) -> Recognizer:
 
 
 @pytest.mark.usefixtures("pipeline")
-def test_raw_text_is_tagged_and_tagged_text_is_left_alone() -> None:
+def test_raw_text_is_tagged_and_given_tags_are_kept() -> None:
     model = tagged_model(UNIVERSAL)
     (example,) = model.tagged(model.examples_of(Document("They met")))
     assert example.tags == ("NOUN", "VERB")
@@ -95,7 +95,7 @@ def test_raw_text_is_tagged_and_tagged_text_is_left_alone() -> None:
     assert model("").text == ""
 
 
-def test_a_tagger_of_ones_own_goes_first() -> None:
+def test_a_custom_tagger_takes_precedence() -> None:
     model = tagged_model(("NE", "ADJA", "KON"))
     with pytest.raises(UsageError, match="no tagger for these is known"):
         model("They met.")
@@ -103,8 +103,8 @@ def test_a_tagger_of_ones_own_goes_first() -> None:
     assert model("They met.").text == "They met."
 
 
-def test_tuning_reads_what_prediction_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a model would be tuned on unknown tags and predict with known ones."""
+def test_tuning_uses_the_same_tags_as_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a model would be tuned without tags and predict with them."""
     model = tagged_model(("NE", "ADJA", "KON"))
     model.tagger = lambda words: ["NE"] * len(words)
     monkeypatch.setattr(model, "long_sentences", LongSentences(words=8, overlap=2))

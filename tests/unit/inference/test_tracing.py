@@ -60,7 +60,7 @@ def keys(document: Document, sentence: TracedSentence) -> list[Key]:
     return [(sentence.sentence.chars_of(f.entity.span), f.entity.label) for f in sentence.found]
 
 
-def test_what_is_found_is_what_is_predicted(
+def test_traced_entities_equal_predicted_entities(
     recognizer: Recognizer, documents: list[Document], traced: list[TracedDocument]
 ) -> None:
     assert sum(len(s.found) for t in traced for s in t.sentences) > 10
@@ -90,7 +90,7 @@ def test_a_minimum_score_acts_as_in_prediction(
     assert changed
 
 
-def test_found_and_missed_share_out_the_gold(traced: list[TracedDocument]) -> None:
+def test_every_gold_entity_is_found_or_missed(traced: list[TracedDocument]) -> None:
     for document in traced:
         for sentence in document.sentences:
             assert sentence.gold is not None
@@ -104,7 +104,9 @@ def test_found_and_missed_share_out_the_gold(traced: list[TracedDocument]) -> No
             assert all(bool(f.remark) != f.right for f in sentence.found)
 
 
-def test_without_gold_nothing_is_judged(recognizer: Recognizer, documents: list[Document]) -> None:
+def test_without_gold_there_are_no_outcomes(
+    recognizer: Recognizer, documents: list[Document]
+) -> None:
     for sentence in trace(recognizer, documents[0]).sentences:
         assert sentence.gold is None
         assert not sentence.missed
@@ -141,7 +143,7 @@ def test_every_stage_is_there(recognizer: Recognizer, traced: list[TracedDocumen
                 assert tuple(step.name for step in candidate.steps) == names
 
 
-def test_seeds_are_moved_to_the_entities_of_locate_and_label(documents: list[Document]) -> None:
+def test_stages_of_locate_and_label_lead_from_seeds_to_entities(documents: list[Document]) -> None:
     recognizer = untrained(documents, "locate-and-label")
     for sentence in trace(recognizer, documents[0]).sentences:
         for found in sentence.found:
@@ -157,7 +159,7 @@ def test_seeds_are_moved_to_the_entities_of_locate_and_label(documents: list[Doc
 
 
 @pytest.mark.parametrize("label_view", ["pointed", "slot"])
-def test_slots_that_point_inside_out_are_never_the_nearest(
+def test_inverted_slots_are_never_the_nearest_candidate(
     documents: list[Document], label_view: str
 ) -> None:
     recognizer = untrained(
@@ -183,7 +185,7 @@ def predicted(recognizer: Recognizer, document: Document, **decoding: object) ->
 
 
 @pytest.mark.slow
-def test_without_the_rule_that_stood_in_its_way_it_is_found(documents: list[Document]) -> None:
+def test_without_the_rule_that_dropped_it_an_entity_is_found(documents: list[Document]) -> None:
     recognizer = untrained(documents, "locate-and-label")
     relaxed: dict[Reason, dict[str, object]] = {
         Reason.THRESHOLD: {"threshold": 0.0, "crossing": "keep", "nms_decay": 1.0},
@@ -324,7 +326,7 @@ def test_why_an_entity_was_missed(
     assert missed_by(said, Entity(WordSpan(start, end), label), **decoding) == expected
 
 
-def test_a_gap_is_out_of_reach() -> None:
+def test_discontinuous_entities_are_unreachable_without_linker() -> None:
     apart = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")
     assert missed_by([SURE], apart) == ("gap", "it has a gap, and a candidate has none")
 
@@ -343,7 +345,7 @@ def piece(start: int, end: int, sure: float = 0.9) -> Said:
 APART = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")
 
 
-def test_an_entity_in_pieces_has_a_candidate_for_each() -> None:
+def test_a_discontinuous_entity_has_a_candidate_per_fragment() -> None:
     said = [piece(2, 3), piece(0, 1)]
     recognizer = Scripted(said, links(2, (0, 1, 0.8)))
     document = Document.from_rows([WordRow("abcdef", [APART])])
@@ -389,7 +391,7 @@ def test_an_entity_in_pieces_has_a_candidate_for_each() -> None:
         ),
     ],
 )
-def test_why_an_entity_in_pieces_was_missed(
+def test_why_a_discontinuous_entity_was_missed(
     said: list[Said], linked: Links, expected: tuple[str, str]
 ) -> None:
     document = Document.from_rows([WordRow("abcdef", [APART])])
@@ -399,7 +401,7 @@ def test_why_an_entity_in_pieces_was_missed(
     assert (missed.reason.value, missed.why) == expected
 
 
-def test_what_is_taken_for_a_part_is_missed() -> None:
+def test_an_entity_predicted_as_a_fragment_is_missed() -> None:
     document = Document.from_rows([WordRow("abcdef", [Entity(WordSpan(0, 1), "X")])])
     (sentence,) = trace(Scripted([piece(0, 1)], links(1)), document, gold=True).sentences
     (missed,) = sentence.missed
@@ -408,7 +410,7 @@ def test_what_is_taken_for_a_part_is_missed() -> None:
     assert trace(alone, document, gold=True).is_flawless
 
 
-def test_the_nearest_was_not_dropped_if_another_is_as_near() -> None:
+def test_of_equally_near_candidates_a_kept_one_is_the_nearest() -> None:
     dropped: Said = ((0, 3), False, 0.1, (0.1, 0.9, 0.0))
     kept: Said = ((0, 3), True, 0.9, (0.7, 0.3, 0.0))
     likelier: Said = ((0, 3), True, 0.9, (0.6, 0.4, 0.0))
@@ -430,7 +432,7 @@ def test_the_nearest_was_not_dropped_if_another_is_as_near() -> None:
         ((0, 1), (0.9, 0.8), Reason.DROPPED),  # it crossed itself inside its word
     ],
 )
-def test_a_candidate_turned_inside_out_is_nowhere_unless_it_has_a_span(
+def test_an_inverted_candidate_has_no_position_unless_it_has_a_span(
     span: tuple[int, int],
     last: tuple[float, float],
     reason: Reason,
@@ -449,7 +451,7 @@ def test_a_candidate_turned_inside_out_is_nowhere_unless_it_has_a_span(
     assert sentence.missed[0].reason is reason
 
 
-def test_what_is_wrong_with_a_false_alarm() -> None:
+def test_errors_of_false_positives() -> None:
     def remark(*gold: Entity[WordSpan]) -> str:
         document = Document.from_rows([WordRow("abcdef", gold)])
         (sentence,) = trace(Scripted([SURE]), document, gold=True).sentences
@@ -473,7 +475,7 @@ def test_an_entity_given_twice_is_missed_once() -> None:
     assert len(sentence.missed) == 1
 
 
-def test_gold_that_cuts_words_is_listed_apart() -> None:
+def test_gold_inside_words_is_listed_separately() -> None:
     document = Document("abc def", (Entity(CharSpan(1, 2), "X"), Entity(CharSpan(0, 3), "X")))
     traced = trace(Scripted([((0, 1), True, 0.9, (0.9, 0.1, 0.0))]), document, gold=True)
     assert traced.misfits == (Entity(CharSpan(1, 2), "X"),)
@@ -482,7 +484,7 @@ def test_gold_that_cuts_words_is_listed_apart() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", ".", "\x00", "\ud800", "日本"])
-def test_odd_texts_are_traced(recognizer: Recognizer, text: str) -> None:
+def test_unusual_texts_are_traced(recognizer: Recognizer, text: str) -> None:
     traced = trace(recognizer, Document(text))
     assert traced.document.text == text
     assert len(traced.sentences) == len(Document(text).sentences)

@@ -1,4 +1,4 @@
-"""Weights come back from every file: exactly, in half precision, or within half a step."""
+"""Round trips of weights: exact, in half precision, or within half a quantization step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def some_weights() -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("kept", get_args(Kept))
-def test_names_shapes_and_types_come_back(kept: Kept, tmp_path: Path) -> None:
+def test_names_shapes_and_types_round_trip(kept: Kept, tmp_path: Path) -> None:
     weights = some_weights()
     save_weights(weights, tmp_path, kept)
     loaded = load_weights(tmp_path)
@@ -38,13 +38,13 @@ def test_names_shapes_and_types_come_back(kept: Kept, tmp_path: Path) -> None:
     assert torch.equal(loaded["numbers"], weights["numbers"])
 
 
-def test_in_full_they_are_the_same(tmp_path: Path) -> None:
+def test_full_precision_round_trip_is_exact(tmp_path: Path) -> None:
     weights = some_weights()
     save_weights(weights, tmp_path)
     assert all(torch.equal(one, weights[name]) for name, one in load_weights(tmp_path).items())
 
 
-def test_eight_bits_are_off_by_half_a_step_of_their_row(tmp_path: Path) -> None:
+def test_eight_bit_weights_differ_by_at_most_half_a_step(tmp_path: Path) -> None:
     weights = some_weights()
     save_weights(weights, tmp_path, "int8")
     loaded = load_weights(tmp_path)
@@ -63,7 +63,7 @@ def test_packing_again_changes_nothing(tmp_path: Path) -> None:
         torch.testing.assert_close(tensor, once[name])
 
 
-def test_a_matrix_takes_a_quarter_of_the_room(tmp_path: Path) -> None:
+def test_an_eight_bit_matrix_takes_a_quarter_of_the_space(tmp_path: Path) -> None:
     sizes = []
     for kept in get_args(Kept):
         save_weights({"matrix": torch.randn(200, 400)}, tmp_path, kept)
@@ -85,7 +85,7 @@ def damage(folder: Path, **changes: Tensor | None) -> None:
     save_file(stored, folder / FILE)
 
 
-def test_scales_must_fit(tmp_path: Path) -> None:
+def test_scales_must_match_their_weights(tmp_path: Path) -> None:
     expected = "expected int8 with one scale per row"
     damage(tmp_path, matrix__scale=torch.ones(4))
     with pytest.raises(UsageError, match=rf"matrix is .*\[5, 64\] with scales \[4\], {expected}"):
@@ -101,7 +101,7 @@ def test_scales_must_fit(tmp_path: Path) -> None:
         load_weights(tmp_path)
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_weights_are_errors_with_their_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read the weights in .*model\.safetensors"):
         load_weights(tmp_path)
     save_weights(some_weights(), tmp_path)

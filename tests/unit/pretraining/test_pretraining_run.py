@@ -56,7 +56,7 @@ class Crash(Exception):  # noqa: N818
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 7])
 @pytest.mark.parametrize("minutes", [0.0, 10.0])
-def test_resumed_it_is_the_run_that_was_never_stopped(
+def test_a_resumed_run_equals_an_uninterrupted_run_exactly(
     at: int,
     minutes: float,
     whole: Path,
@@ -147,7 +147,7 @@ def test_the_folder_is_an_encoder(whole: Path, encoder: Path) -> None:
     assert all((after[name] != before[name]).any() for name in ("embeddings.LayerNorm.weight",))
 
 
-def test_it_learns(encoder: Path, tmp_path: Path) -> None:
+def test_training_reduces_the_loss_and_learns_dev(encoder: Path, tmp_path: Path) -> None:
     values: dict[str, Any] = {"steps": 40, "batch_blocks": 8, "evaluation_steps": 0, "dropout": 0.0}
     folder = run(tmp_path / "out", encoder, **values)
 

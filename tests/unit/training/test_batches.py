@@ -35,7 +35,7 @@ def test_every_sentence_is_in_exactly_one_batch(
 
 
 @given(SIZES, BUDGETS)
-def test_only_a_single_sentence_may_break_the_budget(
+def test_only_a_single_sentence_may_exceed_the_budget(
     sizes: list[int], budget: TrainingSettings
 ) -> None:
     for batch in batches(sentences(sizes), epoch=0, settings=budget):
@@ -45,7 +45,7 @@ def test_only_a_single_sentence_may_break_the_budget(
 
 
 @given(SIZES, BUDGETS, st.integers(1, 4))
-def test_the_parts_of_a_batch_are_the_batch(
+def test_the_shares_of_processes_are_the_whole_batch(
     sizes: list[int], budget: TrainingSettings, processes: int
 ) -> None:
     for batch in batches(sentences(sizes), epoch=0, settings=budget):
@@ -54,7 +54,7 @@ def test_the_parts_of_a_batch_are_the_batch(
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_seed_and_epoch_decide() -> None:
+def test_batches_depend_on_seed_and_epoch_only() -> None:
     given = sentences([i % 37 + 1 for i in range(500)])
     first = TrainingSettings(seed=1, batch_sentences=8)
     plan = batches(given, epoch=0, settings=first)
@@ -64,7 +64,7 @@ def test_seed_and_epoch_decide() -> None:
     assert batches(given, epoch=0, settings=first.model_copy(update={"seed": 2})) != plan
 
 
-def test_sentences_of_similar_length_meet() -> None:
+def test_batches_have_sentences_of_similar_length() -> None:
     sizes = [i * 7919 % 100 + 1 for i in range(5000)]
     plan = batches(sentences(sizes), epoch=0, settings=TrainingSettings(batch_sentences=16))
     padded = sum(len(batch) * max(sizes[i] for i in batch) for batch in plan)
@@ -73,7 +73,7 @@ def test_sentences_of_similar_length_meet() -> None:
 
 
 @given(SIZES, BUDGETS)
-def test_the_first_epochs_may_go_from_short_to_long(
+def test_the_first_epochs_may_be_sorted_by_length(
     sizes: list[int], budget: TrainingSettings
 ) -> None:
     given = sentences(sizes)

@@ -32,7 +32,7 @@ from spandet.training.checkpoint import (
 
 
 class Tied(nn.Module):
-    """Two names for one weight, as language models have them."""
+    """A module with tied weights, as in language models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
-def test_it_comes_back_bit_for_bit(tmp_path: Path) -> None:
+def test_checkpoint_round_trip_is_exact(tmp_path: Path) -> None:
     first, other = learner(0), learner(1)
     write_checkpoint(tmp_path / CHECKPOINT, first, state())
 
@@ -83,7 +83,7 @@ def test_it_comes_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["fsync", "save"])
-def test_a_full_disk_leaves_the_old_one(
+def test_a_full_disk_keeps_the_old_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     path = tmp_path / CHECKPOINT
@@ -113,7 +113,7 @@ def little_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_what_the_system_says_is_passed_on(tmp_path: Path) -> None:
+def test_errors_of_the_operating_system_are_in_the_message(tmp_path: Path) -> None:
     message = r"cannot write the checkpoint .*File too large"
     with pytest.raises(TrainingError, match=message), little_room():
         write_checkpoint(tmp_path / CHECKPOINT, learner(), state())
@@ -121,7 +121,7 @@ def test_what_the_system_says_is_passed_on(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_save_left_is_removed(tmp_path: Path) -> None:
+def test_unfinished_files_of_a_killed_save_are_removed(tmp_path: Path) -> None:
     left = tmp_path / ".checkpoint.part" / ".tmpAbc123"
     for clean in (partial(write_checkpoint, learner=learner(), state=state()), remove_checkpoint):
         left.parent.mkdir()
@@ -132,7 +132,7 @@ def test_what_a_killed_save_left_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / CHECKPOINT
     with pytest.raises(UsageError, match=r"has no checkpoint to resume from"):
         read_checkpoint(path)
@@ -143,7 +143,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=200)
 @given(place=st.integers(0), bit=st.integers(0, 7))
-def test_no_flipped_bit_goes_unnoticed(place: int, bit: int) -> None:
+def test_every_flipped_bit_is_detected(place: int, bit: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / CHECKPOINT
         data = bytearray(_written())
@@ -169,7 +169,7 @@ def test_a_checkpoint_without_a_checksum_is_refused(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / CHECKPOINT)
 
 
-def test_the_last_two_are_kept_and_both_go_in_the_end(tmp_path: Path) -> None:
+def test_the_last_two_checkpoints_are_kept_and_removed_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / CHECKPOINT
     for step in (1, 2, 3):
         write_checkpoint(path, learner(), state(step=step))

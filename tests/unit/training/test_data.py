@@ -19,7 +19,7 @@ def sentence(words: str, *entities: tuple[int, int]) -> WordRow:
     return WordRow(words.split(), [Entity(WordSpan(a, b), "thing") for a, b in entities])
 
 
-def test_a_file_is_known_by_name_and_digest(tmp_path: Path) -> None:
+def test_a_split_has_the_name_and_digest_of_its_file(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     write(documents(5), path)
 
@@ -33,7 +33,7 @@ def test_a_file_is_known_by_name_and_digest(tmp_path: Path) -> None:
     assert (from_path.sentences, from_path.labels) == (5, {"thing", "pair"})
 
 
-def test_other_data_have_another_digest() -> None:
+def test_different_data_have_different_digests() -> None:
     plain = Document.from_rows([sentence("a b c", (0, 1))])
     others = [
         Document.from_rows([sentence("a b d", (0, 1))]),
@@ -47,7 +47,7 @@ def test_other_data_have_another_digest() -> None:
 
 
 @given(st.lists(worded_documents(), max_size=4), st.integers(0, 9))
-def test_the_first_sentences_are_the_first(found: list[Document], limit: int) -> None:
+def test_limit_keeps_the_first_sentences(found: list[Document], limit: int) -> None:
     rows = [row for document in found for row in document.rows()]
     cut = [row for document in load(found, limit=limit).documents for row in document.rows()]
 
@@ -55,7 +55,7 @@ def test_the_first_sentences_are_the_first(found: list[Document], limit: int) ->
 
 
 @given(st.lists(raw_documents() | worded_documents(), max_size=3))
-def test_what_is_learnable_can_be_counted_in_words(found: list[Document]) -> None:
+def test_learnable_entities_can_be_expressed_in_words(found: list[Document]) -> None:
     split = load(found)
     try:
         clean = learnable(split)
@@ -68,7 +68,7 @@ def test_what_is_learnable_can_be_counted_in_words(found: list[Document]) -> Non
         assert set(after.entities) <= set(before.entities)
 
 
-def test_what_cannot_be_learnt_is_counted() -> None:
+def test_entities_that_cannot_be_learnt_are_counted() -> None:
     text = "Anti-gene therapy works. It does."
     spans = [CharSpan(0, 9), CharSpan(2, 9), CharSpan(18, 27)]  # fine, cuts a word, two sentences
     pieces = (CharSpan(0, 9), CharSpan(18, 23))
@@ -86,7 +86,7 @@ def test_what_cannot_be_learnt_is_counted() -> None:
     )
 
 
-def test_with_fragments_gaps_can_be_learnt() -> None:
+def test_with_fragments_discontinuous_entities_can_be_learnt() -> None:
     text = "left and right arm"
     fine = Entity.from_fragments([CharSpan(0, 4), CharSpan(15, 18)], "thing")
     cuts = Entity.from_fragments([CharSpan(0, 3), CharSpan(15, 18)], "thing")
@@ -112,7 +112,7 @@ def test_with_fragments_gaps_can_be_learnt() -> None:
         ),
     ],
 )
-def test_nothing_to_learn_from(found: list[Document], words: str) -> None:
+def test_data_without_learnable_entities_are_refused(found: list[Document], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         learnable(load(found))
 

@@ -44,7 +44,9 @@ def f1_at(gold: list[Document], found: list[Document], threshold: float) -> floa
     st.sampled_from([0.0, 0.3, 0.5, 0.8]),
 )
 @settings(max_examples=60)
-def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned: float) -> None:
+def test_the_tuned_threshold_is_optimal(
+    pairs: list[tuple[Document, Document]], untuned: float
+) -> None:
     gold, found = [one for one, _ in pairs], [other for _, other in pairs]
     scored = dev_score(gold, found, untuned=untuned)
 
@@ -58,7 +60,7 @@ def test_no_threshold_is_better(pairs: list[tuple[Document, Document]], untuned:
 
 @pytest.mark.parametrize("crossing", ["keep", "greedy", "both"])
 @pytest.mark.parametrize("decay", [1.0, 0.5])
-def test_a_threshold_only_takes_away(crossing: str, decay: float) -> None:
+def test_a_threshold_only_removes_entities(crossing: str, decay: float) -> None:
     """So one decoding with threshold 0 is enough for all thresholds."""
     torch.manual_seed(3)
     recognizer = ToyRecognizer(["pair", "thing"])
@@ -74,7 +76,7 @@ def test_a_threshold_only_takes_away(crossing: str, decay: float) -> None:
     assert sum(map(len, sure)) < sum(len(d.entities) for d in everything)
 
 
-def test_what_words_cannot_express_is_missed_and_counted() -> None:
+def test_discontinuous_gold_entities_count_as_missed() -> None:
     gap = Entity(CharSpan(0, 5), "x", fragments=(CharSpan(0, 2), CharSpan(4, 5)))
     gold = [Document(TEXT, (gap, Entity(CharSpan(6, 8), "x")))]
     found = [Document(TEXT, (Entity(CharSpan(0, 5), "x", 0.2), Entity(CharSpan(6, 8), "x", 0.3)))]

@@ -1,4 +1,4 @@
-"""Nobody should have to read the source to know what a recipe can say."""
+"""Every option of a recipe is documented."""
 
 from __future__ import annotations
 

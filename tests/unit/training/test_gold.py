@@ -1,4 +1,4 @@
-"""Gold as tensors: discontinuous entities piece by piece, all others as ever."""
+"""Gold as tensors: discontinuous entities as linked fragments, others as one span."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(*, gaps: bool) -> st.SearchStrategy[list[WordRow]]:
 
 
 @given(rows(gaps=False))
-def test_contiguous_entities_are_the_same_with_fragments_or_without(found: list[WordRow]) -> None:
+def test_contiguous_entities_are_the_same_with_and_without_fragments(found: list[WordRow]) -> None:
     usual, linked = gold_spans(found, LABELS), gold_spans(found, LABELS, fragments=True)
     assert usual.links is None
     assert linked.links is not None
@@ -41,7 +41,7 @@ def test_contiguous_entities_are_the_same_with_fragments_or_without(found: list[
 
 
 @given(rows(gaps=True))
-def test_pieces_of_one_entity_belong_together_and_no_others(found: list[WordRow]) -> None:
+def test_only_fragments_of_one_entity_are_linked(found: list[WordRow]) -> None:
     gold = gold_spans(found, LABELS, fragments=True)
     assert gold.links is not None
     assert torch.equal(gold.links.together, gold.links.together.transpose(1, 2))
@@ -75,7 +75,7 @@ def test_an_entity_that_is_given_twice_is_not_linked_to_itself() -> None:
     assert gold.links.together.tolist() == [[[0, 0, 1], [0, 0, 1], [1, 1, 0]]]
 
 
-def test_a_shared_piece_is_there_once() -> None:
+def test_a_shared_fragment_is_listed_once() -> None:
     row = WordRow(
         ["left", "and", "right", "knee", "pain"],
         [pieces("x", (0, 1), (3, 5)), pieces("x", (2, 5)), pieces("y", (0, 1), (3, 5))],
@@ -98,7 +98,7 @@ def test_padding_is_the_first_word_without_a_label() -> None:
         assert gold.counts.tolist() == [2, 0]
 
 
-def test_without_fragments_an_entity_reaches_over_its_gap() -> None:
+def test_without_fragments_a_span_includes_the_gap() -> None:
     gold = gold_spans([WordRow(["w"] * 6, [pieces("x", (0, 1), (4, 6))])], LABELS)
     assert (gold.spans.tolist(), gold.links) == ([[[0, 6]]], None)
 

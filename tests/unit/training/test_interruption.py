@@ -10,7 +10,7 @@ from spandet.training.loop import StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_noted(number: signal.Signals) -> None:
+def test_a_signal_is_recorded(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with StopRequest() as interruption:
         assert interruption.signal == 0
@@ -20,13 +20,13 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
     assert signal.getsignal(number) == before
 
 
-def test_the_second_one_ends_at_once() -> None:
+def test_a_second_signal_interrupts_immediately() -> None:
     with StopRequest(), pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_other_threads_may_train_too() -> None:
+def test_training_works_outside_the_main_thread() -> None:
     seen: list[int] = []
 
     def work() -> None:

@@ -28,7 +28,9 @@ def test_a_resumed_log_has_no_duplicates(tmp_path: Path) -> None:
     assert lines(tmp_path)[0] == {"kind": "step", "step": 1, "losses": {"a": 0.5}}
 
 
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_with_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(ENOSPC, "No space left on device")
 

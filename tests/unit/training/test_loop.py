@@ -21,7 +21,7 @@ def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [line for line in found if line["kind"] == kind]
 
 
-def test_it_learns(tmp_path: Path) -> None:
+def test_training_reduces_the_loss_and_learns_dev(tmp_path: Path) -> None:
     toy = Toy(tmp_path, sentences=60, dev=20, epochs=6, lr=0.1, encoder_lr=0.1)
 
     state = toy.run()
@@ -77,7 +77,7 @@ def test_a_step_is_a_group_of_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [1, 4, 6, 9])
-def test_resumed_it_is_the_run_that_was_never_stopped(tmp_path: Path, at: int) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_run_exactly(tmp_path: Path, at: int) -> None:
     values: dict[str, Any] = {"dropout": 0.2, "frozen_epochs": 1, "log_steps": 2, "epochs": 2}
     whole = Toy(tmp_path, **values)
     whole.run()
@@ -101,7 +101,7 @@ def test_resumed_it_is_the_run_that_was_never_stopped(tmp_path: Path, at: int) -
     assert log.count("\n") == 8
 
 
-def test_a_look_at_dev_changes_nothing_but_the_log(tmp_path: Path) -> None:
+def test_evaluation_on_dev_changes_only_the_log(tmp_path: Path) -> None:
     runs = []
     for every in (0, 2):
         (tmp_path / str(every)).mkdir()
@@ -117,7 +117,7 @@ def test_a_look_at_dev_changes_nothing_but_the_log(tmp_path: Path) -> None:
 
 
 def stop_after(toy: Toy, *, steps: int) -> None:
-    """Fall over in the middle of a step, as a crash would."""
+    """Raise an exception in the middle of a step, like a crash."""
     update = toy.engine.update
 
     def crash() -> float:
@@ -128,7 +128,7 @@ def stop_after(toy: Toy, *, steps: int) -> None:
     toy.engine.update = crash  # type: ignore[method-assign]
 
 
-def test_a_frozen_transformer_stays_and_is_computed_once(tmp_path: Path) -> None:
+def test_a_frozen_transformer_is_not_changed_and_computed_once(tmp_path: Path) -> None:
     toy = Toy(tmp_path, sentences=24, epochs=3, frozen_epochs=3, dev=None, batch_sentences=4)
     before = toy.weights()
 
@@ -140,7 +140,7 @@ def test_a_frozen_transformer_stays_and_is_computed_once(tmp_path: Path) -> None
     assert toy.encoder.transformer_calls == 6  # 24 sentences by four, once for three epochs
 
 
-def test_kept_outputs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_outputs_give_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cached = Toy(tmp_path, encoder_lr=0, clip=0)
     cached.run()
     plain = Toy(tmp_path, encoder_lr=0, clip=0)
@@ -151,7 +151,7 @@ def test_kept_outputs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert largest_difference(cached.weights(), plain.weights()) < 1e-6
 
 
-def test_asked_to_end_while_outputs_are_computed(tmp_path: Path) -> None:
+def test_a_signal_while_outputs_are_cached_stops_the_run(tmp_path: Path) -> None:
     toy = Toy(tmp_path, frozen_epochs=1)
     toy.stop.signal = signal.SIGINT
 
@@ -160,7 +160,7 @@ def test_asked_to_end_while_outputs_are_computed(tmp_path: Path) -> None:
     assert toy.encoder.transformer_calls == 1
 
 
-def test_it_thaws(tmp_path: Path) -> None:
+def test_the_transformer_is_trained_after_the_frozen_epochs(tmp_path: Path) -> None:
     toy = Toy(tmp_path, epochs=2, frozen_epochs=1)
     before = toy.weights()["encoder.transformer.weight"]
 
@@ -169,7 +169,7 @@ def test_it_thaws(tmp_path: Path) -> None:
     assert not torch.equal(before, toy.weights()["encoder.transformer.weight"])
 
 
-def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
+def test_a_nan_loss_stops_the_run(tmp_path: Path) -> None:
     toy = Toy(tmp_path, checkpoint_minutes=0)
     stop_after(toy, steps=3)
     with pytest.raises(KeyError):
@@ -191,7 +191,7 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     assert torch.equal(tensors["model/encoder.rest.weight"], good["encoder.rest.weight"])
 
 
-def test_a_gradient_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
+def test_a_nan_gradient_changes_no_weights(tmp_path: Path) -> None:
     toy = Toy(tmp_path)
     before = toy.weights()
     toy.encoder.rest.weight.register_hook(lambda gradient: gradient * math.inf)
@@ -202,7 +202,7 @@ def test_a_gradient_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
     assert largest_difference(before, toy.weights()) == 0
 
 
-def test_asked_to_end_it_finishes_the_step(tmp_path: Path) -> None:
+def test_after_a_signal_the_current_step_is_finished(tmp_path: Path) -> None:
     toy = Toy(tmp_path)
     update = toy.engine.update
 
@@ -222,7 +222,7 @@ def test_asked_to_end_it_finishes_the_step(tmp_path: Path) -> None:
     assert torch.equal(tensors["model/encoder.rest.weight"], toy.encoder.rest.weight)
 
 
-def test_asked_to_end_while_dev_is_read_it_ends_before_dev(tmp_path: Path) -> None:
+def test_after_a_signal_dev_is_not_evaluated(tmp_path: Path) -> None:
     toy = Toy(tmp_path, epochs=1)
     predict = toy.recognizer.predict
 
@@ -242,7 +242,7 @@ def test_asked_to_end_while_dev_is_read_it_ends_before_dev(tmp_path: Path) -> No
     assert state.step == 6
 
 
-def test_the_best_epoch_is_kept_and_patience_ends(tmp_path: Path) -> None:
+def test_the_best_epoch_is_kept_and_patience_stops_the_run(tmp_path: Path) -> None:
     toy = Toy(tmp_path, epochs=9, patience=2)
     scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
     score_of = toy.loop._score
@@ -262,8 +262,8 @@ def test_the_best_epoch_is_kept_and_patience_ends(tmp_path: Path) -> None:
     assert toy.recognizer.decoding.threshold == 0.25  # of the best epoch, as it was saved
 
 
-def test_an_unsure_model_is_judged_at_its_own_threshold(tmp_path: Path) -> None:
-    """What is right but unsure counts, and is what is found when the model is used."""
+def test_a_model_with_low_scores_is_evaluated_at_its_tuned_threshold(tmp_path: Path) -> None:
+    """Correct entities with low scores count, as in prediction with the tuned threshold."""
     toy = Toy(tmp_path, sentences=60, dev=20, epochs=1, lr=0.1, encoder_lr=0.1)
     toy.loop._untuned = 0.999
     scored = toy.run().history[0].dev
@@ -275,7 +275,7 @@ def test_an_unsure_model_is_judged_at_its_own_threshold(tmp_path: Path) -> None:
     assert (used.precision, used.recall, used.f1) == (scored.precision, scored.recall, scored.f1)
 
 
-def test_a_threshold_that_is_not_to_be_tuned_stays(tmp_path: Path) -> None:
+def test_an_untuned_threshold_is_not_changed(tmp_path: Path) -> None:
     toy = Toy(tmp_path, epochs=1)
     toy.recognizer.decoding = toy.recognizer.decoding.model_copy(
         update={"tune": False, "threshold": 0.25}
@@ -295,7 +295,7 @@ def test_without_dev_the_last_epoch_is_kept(tmp_path: Path) -> None:
     assert [record.dev for record in state.history] == [None] * 3
 
 
-def test_the_log_says_what_happens(tmp_path: Path) -> None:
+def test_the_log_has_all_events(tmp_path: Path) -> None:
     toy = Toy(tmp_path, sentences=24, epochs=2, batch_sentences=4, log_steps=4)
     toy.run()
 

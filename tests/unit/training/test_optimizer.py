@@ -67,13 +67,15 @@ def test_schedules(schedule: str, expected: list[float]) -> None:
     st.floats(0, 1),
     st.sampled_from(["linear", "cosine", "constant"]),
 )
-def test_a_share_is_a_share(done: float, warmup: float, schedule: str) -> None:
+def test_the_share_of_the_peak_rate_is_between_0_and_1(
+    done: float, warmup: float, schedule: str
+) -> None:
     settings = TrainingSettings.build({"schedule": schedule, "warmup": warmup}, where="training")
 
     assert -1e-9 <= share_of_peak(done, settings) <= 1 + 1e-9
 
 
-def test_the_transformer_warms_up_when_it_thaws() -> None:
+def test_the_transformer_warms_up_after_the_frozen_epochs() -> None:
     model = Model()
     settings = TrainingSettings(
         epochs=4, frozen_epochs=2, warmup=0.5, lr=1.0, encoder_lr=1.0, schedule="constant"
@@ -89,7 +91,7 @@ def test_the_transformer_warms_up_when_it_thaws() -> None:
     assert rates(3.5) == {True: 1.0, False: 1.0}
 
 
-def test_what_was_never_touched_has_no_state() -> None:
+def test_parameters_without_gradient_have_no_state() -> None:
     model = Model()
     settings = TrainingSettings()
     optimizer = build_optimizer(model, (), settings)
@@ -101,7 +103,7 @@ def test_what_was_never_touched_has_no_state() -> None:
     assert {key.split("/")[0] for key in state} == {"head.weight", "head.bias"}
 
 
-def test_without_bias_correction_it_is_the_plain_loop() -> None:
+def test_without_bias_correction_adamw_equals_a_plain_loop() -> None:
     settings = TrainingSettings(
         lr=0.1, encoder_lr=0.05, epochs=1, schedule="constant", warmup=0, bias_correction=False
     )
@@ -146,7 +148,7 @@ def test_frozen_epochs_may_be_a_stage_with_a_schedule_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("bias_correction", [True, False])
-def test_restored_it_goes_on_as_before(bias_correction: bool) -> None:
+def test_a_restored_optimizer_continues_identically(bias_correction: bool) -> None:
     def learn(model: Model, optimizer: torch.optim.Optimizer, steps: range) -> None:
         for step in steps:
             set_learning_rates(optimizer, settings, at=step / 10)

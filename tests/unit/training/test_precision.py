@@ -1,4 +1,4 @@
-"""Half precision: on a processor too, where it is slow but the same code."""
+"""Training in half precision, on a CPU, where it is slow but the same code."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def losses(folder: Path, precision: str, **sections: dict[str, Any]) -> list[dic
 
 
 def compare(folder: Path, *, steps: int, **sections: dict[str, Any]) -> None:
-    """One after the other in one program, each with the precision that it asked for."""
+    """Compare the losses of runs in one process, each with its own precision."""
     full, half = (losses(folder, precision, **sections) for precision in ("fp32", "bf16"))
     assert len(full) == len(half) == 3
     assert half[0] != full[0]
@@ -110,7 +110,7 @@ def test_every_detector_learns_in_half_precision(tmp_path: Path, name: str) -> N
     compare(tmp_path, steps=1, encoder=encoder, detector={"name": name})
 
 
-def test_what_the_hardware_lacks_is_said() -> None:
+def test_unsupported_precision_is_an_error() -> None:
     if torch.accelerator.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(ConfigError, match=r"\[training\] precision: fp16 needs a GPU, and there"):

@@ -54,7 +54,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         assert wanted in said
 
 
-def test_silence_is_silence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_silent_progress_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     show(Screen(silent=True))
 
     assert capsys.readouterr() == ("", "")

@@ -52,7 +52,7 @@ def test_defaults_presets_and_assignments_are_filled_in(path: Path) -> None:
     assert "preset" not in values["detector"]
 
 
-def test_a_preset_may_say_how_to_train() -> None:
+def test_a_preset_may_set_training_options() -> None:
     detector = {"name": "boundary-diffusion", "preset": "released-code"}
     values: dict[str, Any] = {"encoder": {"hashed": {}}, "detector": detector}
     recipe = Recipe.from_values(values)
@@ -66,7 +66,7 @@ def test_a_preset_may_say_how_to_train() -> None:
     assert plain.training.first_stage_scale == 0
 
 
-def test_what_is_saved_is_what_was_meant(path: Path, tmp_path: Path) -> None:
+def test_recipe_round_trip(path: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(path)
     again = tmp_path / "again.toml"
     again.write_text(recipe.to_toml())
@@ -76,7 +76,7 @@ def test_what_is_saved_is_what_was_meant(path: Path, tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=5))
-def test_toml_is_read_as_it_was_written(values: dict[str, Any]) -> None:
+def test_toml_round_trip(values: dict[str, Any]) -> None:
     assert tomllib.loads(_table("section", values)) == {"section": values}
 
 
@@ -107,14 +107,14 @@ def test_mistakes_are_named(path: Path, assignment: str, words: str) -> None:
     sorted(set(RECIPES.rglob("*.toml")) - set(RECIPES.glob("ablations/*"))),
     ids=lambda path: path.stem,
 )
-def test_our_own_recipes(path: Path) -> None:
+def test_shipped_recipes_are_valid(path: Path) -> None:
     command = path.read_text().splitlines()[0]
 
     assert command.startswith(f"# spandet train {path.relative_to(RECIPES.parent)} --train ")
     Recipe.load(path)
 
 
-def test_files_that_are_no_recipe(tmp_path: Path) -> None:
+def test_files_that_are_not_recipes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*nowhere\.toml: No such file"):
         Recipe.load(tmp_path / "nowhere.toml")
     bad = tmp_path / "bad.toml"

@@ -1,4 +1,4 @@
-"""A run and its folder: nothing is lost, nothing is silently wrong, nothing stands in the way."""
+"""A run and its folder: checkpoints, crashes, locks, and checks at the start."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def results(folder: Path) -> tuple[bytes, ...]:
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """An exception that no code catches, like SIGKILL."""
 
 
 def die(*_: object, **__: object) -> None:
     raise Killed
 
 
-def moves_of_models(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> list[str]:
-    """Notes files of models that take their places, and dies before one of them does."""
+def recorded_renames(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> list[str]:
+    """Record the renames of model files, and raise `Killed` before one of them."""
     moved: list[str] = []
     original = Path.replace
 
@@ -74,10 +74,10 @@ def moves_of_models(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> li
 
 @pytest.fixture(scope="module")
 def saves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A run that was never stopped, and how the files of its models took their places."""
+    """An uninterrupted run, and the renames of its model files."""
     folder = tmp_path_factory.mktemp("run") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        moved = moves_of_models(patch)
+        moved = recorded_renames(patch)
         run(folder)
     return folder, moved
 
@@ -89,7 +89,7 @@ def whole(saves: tuple[Path, list[str]]) -> Path:
 
 @pytest.fixture(scope="module")
 def epochs_done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose epochs are done, and nothing else."""
+    """A run that was killed after its last epoch."""
     folder = tmp_path_factory.mktemp("stopped") / "out"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         patch.setattr("spandet.training.run._Run._finish", die)
@@ -116,7 +116,7 @@ def test_a_finished_run_has_neither_checkpoint_nor_lock(whole: Path) -> None:
     assert names(whole.parent) == {"whole"}
 
 
-def test_a_damaged_checkpoint_costs_minutes_and_not_the_run(
+def test_after_a_damaged_checkpoint_the_older_one_is_used(
     whole: Path, stopped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = stopped
@@ -142,7 +142,7 @@ def test_a_damaged_checkpoint_does_not_replace_the_intact_one(
     assert results(stopped) == results(whole)
 
 
-def test_of_two_damaged_checkpoints_both_are_named(stopped: Path) -> None:
+def test_two_damaged_checkpoints_are_an_error_with_both_names(stopped: Path) -> None:
     out = stopped
     flip(out / CHECKPOINT)
     flip(out / BEFORE)
@@ -153,7 +153,9 @@ def test_of_two_damaged_checkpoints_both_are_named(stopped: Path) -> None:
         run(out, resume=True)
 
 
-def test_killed_between_two_renames_the_one_before_is_used(whole: Path, stopped: Path) -> None:
+def test_a_run_killed_between_renames_resumes_from_the_older_checkpoint(
+    whole: Path, stopped: Path
+) -> None:
     out = stopped
     (out / CHECKPOINT).unlink()
     with pytest.raises(UsageError, match="holds a run already"):
@@ -162,7 +164,7 @@ def test_killed_between_two_renames_the_one_before_is_used(whole: Path, stopped:
     assert results(out) == results(whole)
 
 
-def test_a_log_that_lost_lines_is_said_to(
+def test_missing_lines_of_the_log_are_reported(
     whole: Path, stopped: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = stopped
@@ -179,14 +181,14 @@ def test_a_log_that_lost_lines_is_said_to(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [1, 5, 7, -3, -1])
-def test_killed_while_a_model_is_replaced_it_still_ends_well(
+def test_a_run_killed_while_it_replaces_a_model_can_be_finished(
     saves: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
     """In the first save, in the first over another model, and in the very last."""
     out, (whole, moved) = tmp_path / "out", saves
     assert moved == ["config.json", "model.safetensors", "vocabulary.json", MANIFEST] * 4
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        moves_of_models(patch, kill_at % len(moved))
+        recorded_renames(patch, kill_at % len(moved))
         run(out)
     with pytest.raises(UsageError, match=r"manifest\.json is missing"):
         Recognizer.from_pretrained(out)
@@ -223,7 +225,7 @@ def untagged_dev_of_tagged_train() -> dict[str, Any]:
         (untagged_dev_of_tagged_train(), UsageError, "no tagger for these is known"),
     ],
 )
-def test_a_run_that_cannot_end_does_not_begin(
+def test_problems_of_the_end_of_a_run_are_errors_at_its_start(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, Any],
@@ -237,7 +239,7 @@ def test_a_run_that_cannot_end_does_not_begin(
     assert names(tmp_path) == set()
 
 
-def test_tensorboard_is_looked_for_at_the_start(
+def test_a_missing_tensorboard_is_an_error_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
@@ -256,7 +258,7 @@ def test_sentences_without_tags_are_counted(
     assert "1 of 2 sentences of the training data have no tags" in caplog.text
 
 
-def test_a_run_that_never_wrote_a_checkpoint_is_not_in_the_way(
+def test_a_run_without_a_checkpoint_can_be_started_again(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -303,7 +305,7 @@ def test_only_the_main_process_of_a_run_locks(
         ["export", "bio-en", "--onnx", "OUT", "--data", "no.jsonl"],
     ],
 )
-def test_commands_are_refused_before_they_read_anything(tmp_path: Path, command: list[str]) -> None:
+def test_commands_check_the_lock_before_they_read_data(tmp_path: Path, command: list[str]) -> None:
     words = [word.replace("OUT", str(tmp_path / "out")) for word in command]
     with one_writer(tmp_path / "out"):
         done = CliRunner().invoke(app, words)
@@ -311,7 +313,7 @@ def test_commands_are_refused_before_they_read_anything(tmp_path: Path, command:
     assert "out is being written by process" in str(done.exception)
 
 
-def test_the_library_locks_what_it_writes(tmp_path: Path) -> None:
+def test_the_library_locks_its_output_folders(tmp_path: Path) -> None:
     out = tmp_path / "out"
     busy = "out is being written by process"
     with one_writer(out), pytest.raises(UsageError, match=busy):

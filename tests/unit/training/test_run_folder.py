@@ -1,4 +1,4 @@
-"""Identities of runs: what may be resumed, across versions too."""
+"""Identities of runs: which runs can be resumed, across versions too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spandet.training import run as training_run
 from spandet.training.run_folder import check_identity, identity_of_finished
 
 
-def test_another_run_is_named() -> None:
+def test_differences_to_another_run_are_in_the_error() -> None:
     known = {"training": {"lr": 0.1, "epochs": 3}, "train data": "abc"}
     check_identity(known, known, settings_file="recipe.toml")
     other = {"training": {"lr": 0.2, "epochs": 3}, "train data": "abd"}
@@ -54,7 +54,7 @@ def test_a_pretraining_of_an_older_version_can_be_resumed() -> None:
     assert pretraining_run._with_current_names(now) == now
 
 
-def test_settings_that_cannot_be_read_are_compared_as_they_are() -> None:
+def test_unreadable_settings_are_compared_literally() -> None:
     old = {**recipe_values(epochs=3), "train data": "abc"}
     old["training"] = {**old["training"], "gone": 1}
 
@@ -75,7 +75,7 @@ def test_the_recipe_of_the_bundled_model_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"identity": 1}'])
-def test_a_damaged_summary_is_explained(tmp_path: Path, text: str) -> None:
+def test_a_damaged_summary_is_an_error_with_its_path(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(SpandetError, match=r"run\.json"):
         identity_of_finished(tmp_path)

@@ -1,4 +1,4 @@
-"""Every recipe that we ship can be read, names its own command, and survives being saved."""
+"""Every shipped recipe is valid, begins with its command, and can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECIPES = sorted(p for p in (PROJECT / "recipes").rglob("*.toml") if p.parent !=
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_recipe_is_valid_and_says_how_to_run_it(path: Path) -> None:
+def test_a_recipe_is_valid_and_begins_with_its_command(path: Path) -> None:
     recipe = Recipe.load(path)
     first = path.read_text().splitlines()[0]
     assert first.startswith(f"# spandet train {path.relative_to(PROJECT)} --train ")
@@ -39,7 +39,7 @@ CORPORA = ["ace04", "ace05", "conll03", "genia", "kbp17", "msra", "ontonotes", "
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_proposer_regressor_comes_with_the_papers_settings(corpus: str) -> None:
+def test_proposer_regressor_recipes_have_the_settings_of_the_paper(corpus: str) -> None:
     recipe = Recipe.load(PROJECT / "recipes" / corpus / "proposer-regressor.toml")
     row = DETECTORS["proposer-regressor"]
     chinese = corpus in {"weibo", "msra"}
@@ -72,7 +72,7 @@ def test_the_papers_proposer_regressor_for_a_cpu(tagged: bool) -> None:
     assert small.training.schedule == paper.training.schedule
 
 
-def test_proposer_regressor_comes_with_the_settings_of_the_released_code() -> None:
+def test_proposer_regressor_recipes_have_the_settings_of_the_released_code() -> None:
     recipe = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor-released-code.toml")
     row = DETECTORS["proposer-regressor"]
     wanted = row.settings.build(row.presets["released-code"]["detector"], where="detector")
@@ -81,7 +81,7 @@ def test_proposer_regressor_comes_with_the_settings_of_the_released_code() -> No
     assert recipe.training.bias_correction  # its optimizer is PyTorch's AdamW
 
 
-def test_layers_and_heads_are_measured_on_the_kernels_of_the_papers_figures() -> None:
+def test_ablations_of_layers_and_heads_use_the_kernels_of_the_paper() -> None:
     text = (LISTS / "proposer-regressor-sizes.toml").read_text("utf-8")
     for variant in read_toml(text, name="sizes")["variants"]:
         if any("layers=" in own or "heads=" in own for own in variant.get("set", [])):

@@ -1,4 +1,4 @@
-"""TensorBoard's files, read back with TensorBoard's own reader."""
+"""Files for TensorBoard, read back with its own reader."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def test_every_number_of_the_log_can_be_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("writes", [0, 2, 4, 6])
-def test_a_resumed_run_has_each_point_once(
+def test_a_resumed_run_has_each_value_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Whatever a run had shown that died while it wrote a checkpoint: the fifth ends an epoch."""
+    """Also if the run crashed while it wrote a checkpoint; the fifth is at the end of an epoch."""
     run(tmp_path / "whole")
     checkpoint = RunFolder.checkpoint
     left = iter(range(writes))
