@@ -65,7 +65,7 @@ def test_every_interface_passes_flat_to_the_recognizer(
 
     worker = _Worker.__new__(_Worker)
     worker._recognizer, worker._work = recognizer, _Work("", "jsonl", RayJob(flat=flat))
-    list(worker._found([Document("a")]))
+    list(worker._predict([Document("a")]))
     assert len(listening.asked) >= 4
     assert set(listening.asked) == {flat}
 
