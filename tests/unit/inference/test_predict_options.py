@@ -69,7 +69,7 @@ nlp("a")
 caller = "Ray"
 worker, work = _Worker.__new__(_Worker), _Work("", "jsonl", RayJob(made_up=0.25))
 worker._recognizer, worker._work = recognizer, work
-list(worker._found([Document("a")]))
+list(worker._predict([Document("a")]))
 
 found = {
     "asked": asked,
