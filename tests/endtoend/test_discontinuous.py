@@ -44,7 +44,7 @@ def f1_of_gaps(recognizer: Recognizer, documents: list[Document]) -> float:
     return evaluate(with_gaps(documents), with_gaps(predicted), resamples=0).micro.f1
 
 
-def unsure(recognizer: Recognizer, documents: list[Document]) -> list[Document]:
+def predicted_all(recognizer: Recognizer, documents: list[Document]) -> list[Document]:
     """All entities, with any score."""
     recognizer.decoding = DecodingSettings(threshold=0.0, min_odds=0.0)
     return list(recognizer.predict(documents))
@@ -58,7 +58,7 @@ def test_discontinuous_entities_are_learnt(model: Path) -> None:
 
 def test_without_a_linker_no_discontinuous_entity_is_found(tmp_path: Path) -> None:
     recognizer = learnt(tmp_path / "run", SEEN, "training.epochs=2")
-    predicted = unsure(recognizer, UNSEEN)
+    predicted = predicted_all(recognizer, UNSEEN)
     assert any(document.entities for document in predicted)
     assert not any(document.entities for document in with_gaps(predicted))
 
@@ -71,9 +71,9 @@ def test_on_contiguous_data_a_linker_changes_nothing(tmp_path: Path) -> None:
     linked = learnt(tmp_path / "with", documents, *few, LINKED)
     weights = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("with", "without")]
     assert weights[0] == weights[1]
-    found = unsure(without, documents)
+    found = predicted_all(without, documents)
     assert any(document.entities for document in found)
-    assert unsure(linked, documents) == found
+    assert predicted_all(linked, documents) == found
 
 
 def run(*arguments: object) -> str:

@@ -31,7 +31,7 @@ def marks(spool: Path) -> int:
 
 
 def test_repeated_kills_and_resumes_lose_nothing(tmp_path: Path) -> None:
-    model, chance = small_model(DETECTOR), random.Random(4)
+    model, rng = small_model(DETECTOR), random.Random(4)
     texts = [f"Halburn Rangers beat Tibburn {n} to {n % 7}." for n in range(5000)]
     write([Document(text, id=str(n)) for n, text in enumerate(texts)], tmp_path / "in.jsonl")
     arguments = ["predict", model, tmp_path / "in.jsonl", "--min-score", 0, "-o"]
@@ -42,12 +42,12 @@ def test_repeated_kills_and_resumes_lose_nothing(tmp_path: Path) -> None:
         running = subprocess.Popen(command(*arguments, out, "--resume"))
         while marks(spool) <= done and running.poll() is None:
             time.sleep(0.02)
-        time.sleep(chance.random())
+        time.sleep(rng.random())
         running.send_signal(signal.SIGKILL)
-        if running.wait() == 0:  # it was quicker than we
+        if running.wait() == 0:  # it had finished before the kill
             break
         assert not out.exists()
-        assert marks(spool) > done  # what is done stays done
+        assert marks(spool) > done  # finished documents are kept
         done = marks(spool)
     refused = spandet(*arguments, out) if spool.exists() else None
     assert refused is None or (refused.returncode, "--resume" in refused.stderr) == (2, True)
@@ -69,8 +69,8 @@ def test_an_interrupt_prints_how_to_resume(tmp_path: Path) -> None:
         assert running.poll() is None
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate()
-    assert (running.returncode, said) == (
+    _, output = running.communicate()
+    assert (running.returncode, output) == (
         130,
         "interrupted: the same command with --resume continues\n",
     )
@@ -95,13 +95,13 @@ def test_several_inputs_come_out_in_order(tmp_path: Path) -> None:
 
 def test_plain_text_on_standard_input(tmp_path: Path) -> None:
     model, text = small_model(DETECTOR), small_documents(20)[0].text
-    said = succeeds("predict", model, "-", "--min-score", "0", stdin=text)
-    record = json.loads(said)
+    output = succeeds("predict", model, "-", "--min-score", "0", stdin=text)
+    record = json.loads(output)
     assert record["text"] == text
     labels = [entity["label"] for entity in record["entities"]]
     assert labels
-    said = succeeds("predict", model, "-", "--min-score", "0", "--label", labels[0], stdin=text)
-    assert {e["label"] for e in json.loads(said)["entities"]} == {labels[0]}
+    output = succeeds("predict", model, "-", "--min-score", "0", "--label", labels[0], stdin=text)
+    assert {e["label"] for e in json.loads(output)["entities"]} == {labels[0]}
     assert spandet("predict", model, "-", stdin="{broken").returncode == 2
 
 
@@ -144,8 +144,8 @@ def with_peak(*arguments: object) -> tuple[int, str, int]:
     )
     run = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
-    said, _, most = done.stderr.rstrip("\n").rpartition("\n")
-    return done.returncode, said, int(most)
+    output, _, most = done.stderr.rstrip("\n").rpartition("\n")
+    return done.returncode, output, int(most)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
@@ -156,17 +156,17 @@ def test_a_gzip_bomb_uses_little_memory(tmp_path: Path) -> None:
         for _ in range(1 << 10):
             stream.write(b"a" * (1 << 20))
         stream.write(b'"}\n{"text": "fine"}\n')
-    code, said, most = with_peak("convert", bomb, out)
+    code, output, most = with_peak("convert", bomb, out)
     assert code == 1
-    assert said == f"error: {bomb}:1: a line of more than 64 MiB, which is too long to read"
+    assert output == f"error: {bomb}:1: a line of more than 64 MiB, which is too long to read"
     assert most < 400_000
     assert not out.exists()
     (tmp_path / "fine.txt").write_text("fine")
     model = small_model(DETECTOR)
     _, _, usual = with_peak("predict", model, tmp_path / "fine.txt", "-o", out)
-    code, said, most = with_peak("predict", model, bomb, "-o", out, "--skip-bad")
+    code, output, most = with_peak("predict", model, bomb, "-o", out, "--skip-bad")
     assert code == 3
-    assert "skipped 1 bad records" in said
+    assert "skipped 1 bad records" in output
     assert most < usual + 300_000
     assert [document.text for document in read(out)] == ["fine"]
 

@@ -44,7 +44,7 @@ def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
 
-    assert done.stderr.count("step 3 of 3") == 1  # only one of them talks
+    assert done.stderr.count("step 3 of 3") == 1  # only one of them prints
     one, other = (load_file(tmp_path / out / "model.safetensors") for out in ("alone", "together"))
     assert largest_difference(one, other) < 1e-5
     ours, theirs = (

@@ -98,9 +98,9 @@ class Place:
 
     def finish(self, out: str, *options: str, dev: bool = False) -> str:
         process = self.start(out, *options, dev=dev)
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said
-        return said
+        _, output = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+        return output
 
     def log(self, out: str) -> list[dict[str, Any]]:
         """The lines of the log without times."""
@@ -146,10 +146,10 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_run(place: Place) -> 
     process = place.start("stopped")
     wait_for(lambda: lines_in(log) >= 5 or process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "give the same command with --resume to continue from there" in said
-    assert "Traceback" not in said
+    assert "give the same command with --resume to continue from there" in output
+    assert "Traceback" not in output
 
     process = place.start("stopped", "--resume")
     wait_for(lambda: lines_in(log) >= 20 or process.poll() is not None)
@@ -158,8 +158,8 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_run(place: Place) -> 
     assert process.returncode == -signal.SIGKILL
     assert not (place.folder / "stopped" / "run.json").exists()
 
-    said = place.finish("stopped", "--resume")
-    assert "resuming in epoch 2 after step" in said
+    output = place.finish("stopped", "--resume")
+    assert "resuming in epoch 2 after step" in output
     assert place.weights("stopped") == place.weights("whole")
     assert place.log("stopped") == place.log("whole")
 
@@ -181,7 +181,7 @@ def test_two_processes_give_the_result_of_one(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
 
-    assert done.stderr.count("epoch 3/3") == 1  # only one of them talks
+    assert done.stderr.count("epoch 3/3") == 1  # only one of them prints
     one, other = (load_file(tmp_path / run / "model.safetensors") for run in ("alone", "together"))
     assert largest_difference(one, other) < 1e-5
     for ours, theirs in zip(place.log("alone"), place.log("together"), strict=True):
@@ -230,7 +230,7 @@ def test_the_card_has_the_known_facts(run: Place) -> None:
     assert "| train | train.jsonl | 40 | 40 |" in card
     assert f"{100 * facts['dev']['micro']['f1']:.2f}" in card
     assert "Seed 0" in card
-    assert str(run.folder) not in card  # whoever gets the model need not know our folders
+    assert str(run.folder) not in card  # no local paths in the card
 
 
 def test_a_run_is_not_overwritten(run: Place) -> None:
@@ -348,7 +348,7 @@ def test_training_does_not_change_the_global_random_state(run: Place) -> None:
     torch.manual_seed(11)
     wanted = torch.rand(1)
     torch.manual_seed(11)
-    run.here("chance", run.train, overrides=["training.epochs=1"])
+    run.here("rng", run.train, overrides=["training.epochs=1"])
 
     assert torch.equal(torch.rand(1), wanted)
 

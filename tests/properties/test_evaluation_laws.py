@@ -160,15 +160,15 @@ def naive_counts(
     """Correct, predicted, found and gold entities of every group."""
     counts: dict[object, Counter[str]] = {}
     for ours, theirs in zip(gold, predicted, strict=True):
-        wanted, said = Naive(ours).keys, Naive(theirs).keys
-        for key in said:
-            own = counts.setdefault(group(key, said, ours), Counter())
+        wanted, predicted_keys = Naive(ours).keys, Naive(theirs).keys
+        for key in predicted_keys:
+            own = counts.setdefault(group(key, predicted_keys, ours), Counter())
             own["predicted"] += 1
             own["correct"] += key in wanted
         for key in wanted:
             own = counts.setdefault(group(key, wanted, ours), Counter())
             own["gold"] += 1
-            own["found"] += key in said
+            own["found"] += key in predicted_keys
     return {
         name: (own["correct"], own["predicted"], own["found"], own["gold"])
         for name, own in counts.items()
@@ -231,14 +231,17 @@ def test_boundary_and_labelling_equal_the_oracle(case_list: list[Case]) -> None:
     report = evaluate(gold, predicted, resamples=0)
     spans, labels = Counter[str](), Counter[str]()
     for ours, theirs in zip(gold, predicted, strict=True):
-        wanted, said = Naive(ours).keys, Naive(theirs).keys
-        wanted_spans, said_spans = {key[0] for key in wanted}, {key[0] for key in said}
+        wanted, predicted_keys = Naive(ours).keys, Naive(theirs).keys
+        wanted_spans, predicted_spans = (
+            {key[0] for key in wanted},
+            {key[0] for key in predicted_keys},
+        )
         spans["gold"] += len(wanted_spans)
-        spans["predicted"] += len(said_spans)
-        spans["correct"] += len(wanted_spans & said_spans)
-        labels["gold"] += sum(key[0] in said_spans for key in wanted)
-        labels["predicted"] += sum(key[0] in wanted_spans for key in said)
-        labels["correct"] += len(wanted & said)
+        spans["predicted"] += len(predicted_spans)
+        spans["correct"] += len(wanted_spans & predicted_spans)
+        labels["gold"] += sum(key[0] in predicted_spans for key in wanted)
+        labels["predicted"] += sum(key[0] in wanted_spans for key in predicted_keys)
+        labels["correct"] += len(wanted & predicted_keys)
     for score, own in ((report.boundary, spans), (report.labelling, labels)):
         check(score, (own["correct"], own["predicted"], own["correct"], own["gold"]))
 
@@ -266,13 +269,15 @@ def test_every_error_has_the_cause_that_the_oracle_finds(case_list: list[Case]) 
     wrong, lost = Counter[str](), Counter[str]()
     confusion: Counter[tuple[str, str]] = Counter()
     for ours, theirs in zip(gold, predicted, strict=True):
-        wanted, said = Naive(ours).keys, Naive(theirs).keys
-        wrong.update(naive_cause(key, wanted, ours, "spurious") for key in said - wanted)
-        lost.update(naive_cause(key, said, ours, "missed") for key in wanted - said)
+        wanted, predicted_keys = Naive(ours).keys, Naive(theirs).keys
+        wrong.update(naive_cause(key, wanted, ours, "spurious") for key in predicted_keys - wanted)
+        lost.update(
+            naive_cause(key, predicted_keys, ours, "missed") for key in wanted - predicted_keys
+        )
         confusion.update(
             (right[1], false[1])
-            for right in wanted - said
-            for false in said - wanted
+            for right in wanted - predicted_keys
+            for false in predicted_keys - wanted
             if right[0] == false[0]
         )
     assert +Counter(report.errors.false_positives) == wrong
@@ -293,15 +298,15 @@ def without_examples(report: Report) -> dict[str, Any]:
 
 @given(many, st.randoms(use_true_random=False))
 def test_neither_the_order_of_documents_nor_of_entities_matters(
-    case_list: list[Case], chance: random.Random
+    case_list: list[Case], rng: random.Random
 ) -> None:
     gold, predicted = corpora(case_list, ids=True)
     first = without_examples(evaluate(gold, predicted, resamples=20))
     for documents in (gold, predicted):
-        chance.shuffle(documents)
+        rng.shuffle(documents)
         for number, document in enumerate(documents):
             entities = list(document.entities)
-            chance.shuffle(entities)
+            rng.shuffle(entities)
             documents[number] = replace(document, entities=tuple(entities))
     assert without_examples(evaluate(gold, predicted, resamples=20)) == first
 

@@ -87,12 +87,12 @@ NUMBERS = {"T": "levels", "K": "slots"}
 """What the names of the rows say."""
 
 
-def said_by(name: str) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+def changes_of(name: str) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
     for part in name.removeprefix("full: ").split(", "):
         key, _, number = part.partition(" = ")
-        said |= {NUMBERS[key]: int(number)} if number else CHANGED[key]
-    return said
+        changes |= {NUMBERS[key]: int(number)} if number else CHANGED[key]
+    return changes
 
 
 def test_ablations_of_boundary_diffusion_change_only_what_they_name() -> None:
@@ -101,10 +101,10 @@ def test_ablations_of_boundary_diffusion_change_only_what_they_name() -> None:
     row, base = DETECTORS["boundary-diffusion"], first.recipe().to_values()
     preset = row.settings.build(row.presets["paper"]["detector"], where="detector")
     assert base["detector"] == preset.model_dump(mode="json")
-    assert base["detector"].items() >= said_by(first.name).items()
+    assert base["detector"].items() >= changes_of(first.name).items()
     for entry in others:
-        said = said_by(entry.name)
-        assert entry.recipe().to_values() == {**base, "detector": {**base["detector"], **said}}
+        changes = changes_of(entry.name)
+        assert entry.recipe().to_values() == {**base, "detector": {**base["detector"], **changes}}
 
 
 def test_the_list_of_detectors_is_their_recipes_on_genia() -> None:
@@ -200,9 +200,9 @@ def test_an_interrupted_table_is_resumed_without_repeating_runs(
         assert [run.seed for run in row.runs] == [0, 1]
         for run in row.runs:
             folder = out / "toys" / row.entry.folder / f"seed-{run.seed}"
-            said = json.loads((folder / "run.json").read_text())
-            assert said["identity"]["training"]["seed"] == run.seed
-            assert run.f1 == said["dev"]["micro"]["f1"]
+            changes = json.loads((folder / "run.json").read_text())
+            assert changes["identity"]["training"]["seed"] == run.seed
+            assert run.f1 == changes["dev"]["micro"]["f1"]
             assert run.measured.peak_memory_bytes is None or run.measured.peak_memory_bytes > 10**7
             assert (run.measured.predict_sentences_per_second or 0) > 0
     check_report(RecipeTableReport(again))

@@ -15,12 +15,12 @@ BUDGETS = st.builds(Budget, sentences=st.integers(1, 9), pieces=st.integers(1, 4
 
 @given(SHAPES, BUDGETS, st.randoms())
 def test_batches_contain_every_run_once_and_only_a_single_run_exceeds_the_budget(
-    shapes: list[tuple[int, int]], budget: Budget, chance: Random
+    shapes: list[tuple[int, int]], budget: Budget, rng: Random
 ) -> None:
     numbers = count()
     runs = [[next(numbers) for _ in range(length)] for length, _ in shapes]
     pieces = [size for length, size in shapes for _ in range(length)]
-    words = [chance.randint(1, size) for size in pieces]
+    words = [rng.randint(1, size) for size in pieces]
     batches = list(length_buckets(runs, pieces, words, budget))
     assert sorted(chain.from_iterable(batches)) == list(range(len(pieces)))
     by_first = {run[0]: run for run in runs}

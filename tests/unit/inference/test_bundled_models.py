@@ -44,16 +44,16 @@ def test_the_figures_of_bio_en_are_the_same_everywhere() -> None:
     for page in (folder / CARD, PROJECT / "README.md", PROJECT / "docs" / "models.md"):
         text = " ".join(page.read_text(encoding="utf-8").split())
         for data, f1 in figures.items():
-            said = re.findall(rf"([\d.]+) (?:\(parent [\d.]+\) )?on {data}", text)
-            assert said == [f1], (page, data)
+            listed = re.findall(rf"([\d.]+) (?:\(parent [\d.]+\) )?on {data}", text)
+            assert listed == [f1], (page, data)
     results = (PROJECT / "docs" / "results.md").read_text(encoding="utf-8")
     for data, f1 in figures.items():
         row = next(line for line in results.splitlines() if line.startswith(f"| {data}"))
         assert f"**{f1}**" in row
     shown = CliRunner().invoke(app, ["models"], env={"COLUMNS": "250"}).stdout
-    told = Description.of_folder(folder)
-    assert told.scores == {"f1": told.measured[0].f1}
-    for one in told.measured:
+    described = Description.of_folder(folder)
+    assert described.scores == {"f1": described.measured[0].f1}
+    for one in described.measured:
         assert f"{figures[one.data]} ({one.data})" in shown
 
 

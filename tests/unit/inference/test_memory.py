@@ -38,7 +38,7 @@ def test_without_proc_no_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> 
     Tidiness().keep()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_resident_memory_is_in_bytes() -> None:
     before = resident()
     with mmap(-1, 64 << 20) as fresh:  # memory that no other test has left behind

@@ -224,7 +224,7 @@ def test_a_trace_equals_the_trace_of_the_document() -> None:
         for start, word in zip(sentence["char_starts"], sentence["words"], strict=True):
             assert text[start:].startswith(word)
         assert sentence["found"][0]["steps"]
-        surest = await client.post("/v1/trace", json={"text": text, "min_score": 1.0})
-        assert not any(sentence["found"] for sentence in surest.json()["sentences"])
+        highest = await client.post("/v1/trace", json={"text": text, "min_score": 1.0})
+        assert not any(sentence["found"] for sentence in highest.json()["sentences"])
 
     with_client(scenario, part_chars=100)

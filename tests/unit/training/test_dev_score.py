@@ -30,11 +30,11 @@ def entity_sets(draw: st.DrawFn, *, scored: bool) -> Document:
 
 
 def f1_at(gold: list[Document], found: list[Document], threshold: float) -> float:
-    sure = [
+    accepted = [
         replace(d, entities=tuple(e for e in d.entities if (e.score or 0) > threshold))
         for d in found
     ]
-    return evaluate(gold, sure, resamples=0).micro.f1
+    return evaluate(gold, accepted, resamples=0).micro.f1
 
 
 @given(
@@ -70,10 +70,10 @@ def test_a_threshold_only_removes_entities(crossing: str, decay: float) -> None:
     dev = documents(20)
     everything = list(recognizer.predict(dev, min_score=0.0))
     for threshold in (0.4, 0.5, 0.6):
-        sure = [[e for e in d.entities if (e.score or 0) > threshold] for d in everything]
+        accepted = [[e for e in d.entities if (e.score or 0) > threshold] for d in everything]
         found = [list(d.entities) for d in recognizer.predict(dev, min_score=threshold)]
-        assert found == sure
-    assert sum(map(len, sure)) < sum(len(d.entities) for d in everything)
+        assert found == accepted
+    assert sum(map(len, accepted)) < sum(len(d.entities) for d in everything)
 
 
 def test_discontinuous_gold_entities_count_as_missed() -> None:

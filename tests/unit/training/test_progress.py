@@ -31,9 +31,9 @@ def show(screen: Screen) -> None:
 def test_a_file_gets_one_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     show(Screen())
 
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == (
         "epoch 2/3  loss 0.7500 (filter 0.2500, label 0.5000)  12.3 sentences/s  "
         "dev P 50.00 R 25.00 F1 33.33 best  1:02:05\n"
     )
@@ -49,9 +49,9 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     show(Screen())
 
-    said = terminal.getvalue()
+    output = terminal.getvalue()
     for wanted in ("epoch 2/3", "10 of 10", "filter 0.2500", "12.3 sentences/s", "dev", "F1 33.33"):
-        assert wanted in said
+        assert wanted in output
 
 
 def test_silent_progress_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,8 +123,8 @@ def test_after_a_damaged_checkpoint_the_older_one_is_used(
     assert {CHECKPOINT, BEFORE} <= names(out)
     flip(out / CHECKPOINT)
     run(out, resume=True, progress=True)
-    said = capsys.readouterr().err
-    assert "checkpoint.safetensors is damaged: its checksum differs: continuing from the" in said
+    errors = capsys.readouterr().err
+    assert "checkpoint.safetensors is damaged: its checksum differs: continuing from the" in errors
     assert results(out) == results(whole)
     assert len((out / "log.jsonl").read_bytes().splitlines()) == 9 + 3
     assert names(out) == names(whole)
