@@ -49,8 +49,8 @@ def main() -> None:
     for number, _ in enumerate(found, start=1):
         kept.append(bytes(options.leak))
         if number % (options.documents // 10) == 0:
-            give_back()
-            held.append(resident())
+            release_memory()
+            held.append(resident_bytes())
             seconds = time.perf_counter() - began
             print(f"{number:9,} documents {seconds:7.1f} s {held[-1] / MIB:8.1f} MiB", flush=True)
     grown = held[-1] - held[0]

@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 
 import torch
 
-from spandet.inference.memory import give_back
+from spandet.inference.memory import release_memory
 
 Task = Callable[[], object]
 Batch = Sequence[int]
@@ -127,7 +127,7 @@ def sample(batches: Sequence[Batch], sentences: int) -> list[Batch]:
 def reset_peak_memory() -> None:
     """Measure the peak from now on; where the system does not support it, the old peak stays."""
     gc.collect()
-    give_back()
+    release_memory()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     try:

@@ -1,4 +1,4 @@
-"""Memory that batches of ever new shapes leave behind."""
+"""Release of freed memory to the operating system."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _GROWTH = 1.5
 
 @cache
 def _libc() -> Any:
-    """The C library, if it is one that can trim."""
+    """The C library if it is glibc, otherwise None."""
     try:
         return ctypes.CDLL("libc.so.6")
-    except OSError:  # not glibc: its allocator has no such holes, or no such call
+    except OSError:  # not glibc: other allocators do not need it
         return None
 
 
-def give_back() -> None:
-    """Return freed memory to the system.
+def release_memory() -> None:
+    """Return freed memory to the operating system.
 
-    Batches differ in length, so the holes that one leaves rarely fit the next, and glibc keeps them
-    all: without this, a long run on a CPU grows to several times what a step needs.
+    Batches differ in length, so memory freed by one rarely fits the next, and glibc keeps all of
+    it: without this, a long run on a CPU grows to several times the memory of a step.
     """
     libc = _libc()
     if libc is not None:
         libc.malloc_trim(0)
 
 
-def resident() -> int:
-    """How many bytes of memory this process has; 0 where nobody can tell."""
+def resident_bytes() -> int:
+    """Resident memory of this process in bytes; 0 if it is unknown."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[1])
     except OSError:  # not Linux
@@ -41,17 +41,17 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-class Tidiness:
-    """Gives memory back whenever the process has grown by half since it last did.
+class MemoryGuard:
+    """Releases memory whenever the process has grown by half since the last release.
 
-    At every step, this would cost a tenth of the time: what is given back is asked for again.
+    A release after every step would take a tenth of the time.
     """
 
     def __init__(self) -> None:
-        self._held = resident()
+        self._held = resident_bytes()
 
-    def keep(self) -> None:
-        """Look, and tidy up if need be; to be called after every step."""
-        if resident() > _GROWTH * self._held:
-            give_back()
-            self._held = resident()
+    def check(self) -> None:
+        """Release memory if necessary; called after every step."""
+        if resident_bytes() > _GROWTH * self._held:
+            release_memory()
+            self._held = resident_bytes()

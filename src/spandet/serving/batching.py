@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from spandet.inference.memory import Tidiness
+from spandet.inference.memory import MemoryGuard
 from spandet.inference.recognizer import Recognizer
 from spandet.serving.errors import (
     BrokenTextError,
@@ -159,7 +159,7 @@ class Batcher:
     def open(self) -> None:
         """Start to accept work; also after `close`."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spandet-model")
-        self._tidiness = Tidiness()
+        self._memory = MemoryGuard()
         self._stopping = False
 
     async def run(self, work: Work, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -282,7 +282,7 @@ class Batcher:
         try:
             return work.run(self._recognizer, documents)
         finally:
-            self._tidiness.keep()
+            self._memory.check()
 
     def _fail(self, item: _Item, error: BaseException) -> None:
         """Log an exception of the model, and fail the request."""

@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from spandet.inference.memory import give_back
+from spandet.inference.memory import release_memory
 from spandet.serving.hosts import AllowedHosts
 from spandet.serving.metrics import Metrics
 from spandet.serving.responses import (
@@ -178,4 +178,4 @@ class MemoryRelease:
     def _release(self) -> None:
         self._timer = None
         gc.collect()  # exceptions and their tracebacks are reference cycles
-        give_back()
+        release_memory()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from accelerate.utils import gather_object
 
 from spandet.evaluation import Score, evaluate
-from spandet.inference.memory import give_back
+from spandet.inference.memory import release_memory
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.tuning import best_threshold
 from spandet.seeding import generator
@@ -146,9 +146,9 @@ class TrainingLoop(Loop[Batch]):
     def _end_epoch(self) -> None:
         """Evaluate on dev, save the model if it is the best so far, and write a checkpoint."""
         state, per_second = self.state, self._throughput.per_second
-        give_back()
+        release_memory()
         score = self._score()
-        give_back()
+        release_memory()
         record = EpochRecord(
             epoch=state.epoch + 1,
             step=state.step,

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeVar
 
 from spandet.errors import TrainingError, TrainingInterrupted
-from spandet.inference.memory import Tidiness
+from spandet.inference.memory import MemoryGuard
 from spandet.training.checkpoint import LossSums, RunState
 from spandet.training.progress import Screen
 from spandet.training.run_folder import RunFolder
@@ -101,7 +101,7 @@ class Loop(ABC, Generic[_Batch]):
     def __post_init__(self) -> None:
         self._started = monotonic() - self.state.seconds
         self._throughput = Throughput()
-        self._memory = Tidiness()
+        self._memory = MemoryGuard()
 
     @abstractmethod
     def run(self) -> None:
@@ -156,7 +156,7 @@ class Loop(ABC, Generic[_Batch]):
             self.state.log_losses = LossSums()
 
     def _checkpoint_if_due(self) -> None:
-        self._memory.keep()
+        self._memory.check()
         if self.folder.is_checkpoint_due(self.settings.checkpoint_minutes):
             self._checkpoint()
 

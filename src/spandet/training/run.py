@@ -18,7 +18,7 @@ from spandet.errors import ConfigError, MismatchError, UsageError
 from spandet.evaluation import evaluate
 from spandet.inference.device import precision_of
 from spandet.inference.manifest import CONFIG, MANIFEST, finish_replacing
-from spandet.inference.memory import give_back
+from spandet.inference.memory import release_memory
 from spandet.inference.recognizer import Recognizer
 from spandet.inference.tuning import tune
 from spandet.inference.weights import FILE as WEIGHTS
@@ -161,7 +161,7 @@ class _Run:
                 _logger.warning(warning)
         state = self._train(saved)
         self.accelerator.free_memory()  # the optimizer is not needed any more
-        give_back()
+        release_memory()
         if self.accelerator.is_main_process:
             self._finish(state, tuple(warnings))
 

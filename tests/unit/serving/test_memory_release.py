@@ -17,7 +17,7 @@ from support.serving_toys import RecordingRecognizer, until, with_client
 def released(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """A list that grows with every release of memory."""
     released: list[None] = []
-    monkeypatch.setattr(middleware, "give_back", lambda: released.append(None))
+    monkeypatch.setattr(middleware, "release_memory", lambda: released.append(None))
     monkeypatch.setattr(middleware, "_RELEASE_SECONDS", 0.2)
     return released
 
@@ -49,13 +49,13 @@ def test_memory_is_released_after_refused_requests_too(released: list[None]) -> 
 
 
 def test_memory_is_checked_after_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[None] = []
+    checked: list[None] = []
 
     class Counting:
-        def keep(self) -> None:
-            kept.append(None)
+        def check(self) -> None:
+            checked.append(None)
 
-    monkeypatch.setattr(batching, "Tidiness", Counting)
+    monkeypatch.setattr(batching, "MemoryGuard", Counting)
     recognizer = RecordingRecognizer()
 
     async def scenario(client: httpx.AsyncClient) -> None:
@@ -63,4 +63,4 @@ def test_memory_is_checked_after_every_batch(monkeypatch: pytest.MonkeyPatch) ->
             await client.post("/v1/entities", json={"text": text})
 
     with_client(scenario, recognizer)
-    assert len(kept) == len(recognizer.batches) >= 3
+    assert len(checked) == len(recognizer.batches) >= 3
