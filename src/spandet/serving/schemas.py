@@ -23,17 +23,17 @@ from spandet.inference.options import EntityOptions, PredictOptions
 def _text(value: object) -> str:
     # The string type of pydantic refuses lone surrogates, which are allowed in JSON and documents.
     if not isinstance(value, str):
-        raise ValueError("a text must be a string")  # noqa: TRY004 (pydantic wants a ValueError)
+        raise ValueError("a text must be a string")  # noqa: TRY004 (pydantic expects ValueError)
     return value
 
 
 def _texts(value: object) -> list[str]:
     # One error for the whole list: a body has room for a million items.
     if not isinstance(value, list):
-        raise ValueError("a list of strings is expected")  # noqa: TRY004 (pydantic wants it)
+        raise ValueError("a list of strings is expected")  # noqa: TRY004 (pydantic expects it)
     for number, item in enumerate(value):
         if not isinstance(item, str):
-            raise ValueError(f"item {number} is not a string")  # noqa: TRY004 (pydantic wants it)
+            raise ValueError(f"item {number} is not a string")  # noqa: TRY004 (pydantic expects it)
     return value
 
 
@@ -210,7 +210,7 @@ class ModelResponse(BaseModel):
 
 
 class HealthResponse(BaseModel):
-    """The service answers."""
+    """Response of the health check."""
 
     status: str
 
