@@ -61,4 +61,4 @@ def test_docbin_keeps_raw_text_exactly_and_refuses_entities_that_cut_words(
         for border in (entity.span.start, entity.span.end)
     ):
         with pytest.raises(FormatError, match="does not begin and end at word boundaries"):
-            there_and_back([document])
+            round_trip([document])
