@@ -203,7 +203,7 @@ def test_concurrent_runs_and_outputs_that_contain_inputs_are_refused(
     for output in (folder, Path(folder).as_uri()):
         with one_writer(folder), pytest.raises(UsageError, match=f"by process {os.getpid()}"):
             run_ray("model", [str(source)], output, RayJob())
-    for taken, what in ((source.parent, "holds the input"), (source, "is the input")):
+    for taken, what in ((source.parent, "contains the input"), (source, "is the input")):
         with pytest.raises(UsageError, match=what):
             run_ray("model", [str(source)], str(taken), RayJob())
     with pytest.raises(UsageError, match="is inside the input folder"):
