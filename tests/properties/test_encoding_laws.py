@@ -343,7 +343,7 @@ def test_only_context_within_the_budget_is_encoded(bert: Path) -> None:
         assert torch.equal(vectors[0], vectors[2]) != sees_near
 
 
-def test_neighbour_sentences_are_read_whole_as_far_as_they_fit(bert: Path) -> None:
+def test_neighbour_sentences_are_encoded_as_far_as_they_fit(bert: Path) -> None:
     encoder = build(bert, ["transformer"], NONE, neighbour_sentences=1)
     assert encoder.context_words == LIMIT - 2
     rows_ = [WordRow(["the", "ab"]), WordRow(["q"]), WordRow(["r", "z"] * LIMIT), WordRow(["ab"])]

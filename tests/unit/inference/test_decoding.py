@@ -243,7 +243,7 @@ def test_flat_entities_are_chosen_by_their_final_score() -> None:
     assert found == [(0, 0, 3, 1, 1.0), (0, 5, 6, 1, 0.6)]
 
 
-def kept_apart(*items: tuple[float, list[tuple[int, int]]]) -> list[int]:
+def without_overlaps(*items: tuple[float, list[tuple[int, int]]]) -> list[int]:
     """The numbers of the items that `without_shared_words` keeps."""
     numbered = list(enumerate(items))
     kept = without_shared_words(

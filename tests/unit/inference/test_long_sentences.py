@@ -88,7 +88,7 @@ def test_windows_have_their_own_context_and_tags() -> None:
         assert [w[1:] for w in window.example.words] == [t[1:] for t in window.example.tags]
 
 
-def test_of_two_that_cross_the_surer_one_stays() -> None:
+def test_of_two_crossing_entities_the_higher_scoring_is_kept() -> None:
     windows = sentence_windows([sentence(19)], SMALL, context=0)
     assert [window.window.start for window in windows] == [0, 7]
     weak, sure = entity((6, 10), score=0.4), entity((1, 5), score=0.9)
@@ -99,7 +99,7 @@ def test_of_two_that_cross_the_surer_one_stays() -> None:
     assert [(e.start, e.end) for e in one] == [(8, 12)]
 
 
-def test_a_gap_moves_along() -> None:
+def test_discontinuous_entities_are_shifted_with_their_window() -> None:
     windows = sentence_windows([sentence(19)], SMALL, context=0)
     apart = entity((4, 5), (6, 7), score=0.9)
     (got,) = joined(windows, [[], [apart]], may_cross=False)

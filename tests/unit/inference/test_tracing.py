@@ -132,7 +132,7 @@ def test_the_nearest_overlaps_no_less_than_any_other(
                     assert len(own & gold) / len(own | gold) >= max(overlaps, default=0)
 
 
-def test_every_stage_is_there(recognizer: Recognizer, traced: list[TracedDocument]) -> None:
+def test_the_trace_has_every_stage(recognizer: Recognizer, traced: list[TracedDocument]) -> None:
     examples = recognizer.examples_of(traced[0].document)
     predictions = recognizer.engine.detect(examples, keep_all=True)
     names = tuple(stage.name for stage in predictions.trace)
