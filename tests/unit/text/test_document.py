@@ -31,14 +31,15 @@ def test_nesting_touching_and_crossing() -> None:
 
 
 def test_fragments_are_sorted_and_joined_where_they_touch() -> None:
-    pieces = [CharSpan(8, 9), CharSpan(0, 2), CharSpan(2, 4), CharSpan(1, 3)]
-    entity = Entity.from_fragments(pieces, "X")
+    fragments = [CharSpan(8, 9), CharSpan(0, 2), CharSpan(2, 4), CharSpan(1, 3)]
+    entity = Entity.from_fragments(fragments, "X")
     assert entity.span == CharSpan(0, 9)
     assert entity.fragments == (CharSpan(0, 4), CharSpan(8, 9))
-    assert entity.pieces == entity.fragments
+    assert entity.spans == entity.fragments
+    assert entity.pieces == entity.spans  # the old name
     whole = Entity.from_fragments([CharSpan(0, 2), CharSpan(2, 4)], "X")
     assert whole == Entity(CharSpan(0, 4), "X")
-    assert whole.pieces == (CharSpan(0, 4),)
+    assert whole.spans == (CharSpan(0, 4),)
 
 
 @pytest.mark.parametrize(
