@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 
 from spandet import Recognizer, generate
-from spandet.inference.memory import release_memory
+from spandet.inference.memory import release_memory, resident_bytes
 from spandet.inference.model_settings import ModelSettings
 from spandet.text import Document
 

@@ -119,9 +119,9 @@ def test_min_score_and_labels_only_remove_entities(detector: str) -> None:
     assert keys(model(text, labels=[])) == []
     scores = sorted(e.score or 0 for e in everything.entities)
     middle = scores[len(scores) // 2]
-    surer = model(text, min_score=middle)
-    assert all((e.score or 0) > middle for e in surer.entities)
-    assert set(keys(surer)) <= set(keys(everything)) or model.decoding.crossing == "both"
+    above = model(text, min_score=middle)
+    assert all((e.score or 0) > middle for e in above.entities)
+    assert set(keys(above)) <= set(keys(everything)) or model.decoding.crossing == "both"
 
 
 @pytest.mark.parametrize(

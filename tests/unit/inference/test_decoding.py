@@ -56,7 +56,7 @@ def test_duplicates_may_be_ranked_by_label_probability() -> None:
 
     assert spans(given_) == [(0, 1, 0.9), (3, 1, 0.6)]
     assert spans(given_, merge_by="label") == [(2, 2, 0.7), (3, 1, 0.6)]
-    # De-duplication comes first: one that falls below the threshold leaves nobody in its place.
+    # De-duplication comes first: a candidate below the threshold is not replaced by a duplicate.
     assert spans(given_, merge_by="label", threshold=0.75) == []
     each = spans(given_, merge_by="label", one_label=False)
     assert each == [(0, 1, 0.9), (2, 2, 0.7), (3, 1, 0.6)]
@@ -237,7 +237,7 @@ def test_crossing_by_weak_candidates_drops_only_with_crossing_both() -> None:
 
 
 def test_flat_entities_are_chosen_by_their_final_score() -> None:
-    # Two votes of 0.8 are told as 1, which is not more than the 1 of what begins earlier.
+    # Two votes of 0.8 give the score 1, which is not above the 1 of the earlier candidate.
     votes: list[Candidate] = [(0, 3, 1, 1.0), (2, 4, 2, 0.8), (2, 4, 2, 0.8), (5, 6, 1, 0.6)]
     found = decoded(votes, merge="sum", flat=True)
     assert found == [(0, 0, 3, 1, 1.0), (0, 5, 6, 1, 0.6)]

@@ -24,7 +24,7 @@ from spandet.text import CharSpan, Document, Entity, WordSpan
 SEEDS = st.integers(0, 2**32)
 FLAT = {"flat": True, "threshold": 0.0, "min_odds": 0.0}
 Scored = tuple[float, tuple[tuple[int, int], ...]]
-"""How sure, and the fragments of an entity."""
+"""Score and fragments of an entity."""
 
 
 def shares_words(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> bool:
@@ -81,8 +81,8 @@ def test_flat_equals_the_greedy_rule_with_any_other_settings(
         }
         for threshold in (0.35, 0.55):  # a threshold only takes away
             higher = assemble(given_, flat.model_copy(update={"threshold": threshold}))
-            sure = [w for w in assemble(given_, flat) if w.score > threshold]
-            assert higher == sure
+            accepted = [w for w in assemble(given_, flat) if w.score > threshold]
+            assert higher == accepted
 
 
 @given(SEEDS)

@@ -53,7 +53,7 @@ def test_cliques_equal_brute_force(graph: Graph) -> None:
 
 
 def test_a_graph_with_too_many_cliques_ends_early() -> None:
-    """Twenty groups of three, everybody linked outside of his group: 3^20 cliques."""
+    """Twenty groups of three, each item linked to all other groups: 3^20 cliques."""
     graph = {i: {j for j in range(60) if i // 3 != j // 3} for i in range(60)}
     found = list(maximal_cliques(graph))
     assert 0 < len(found) < 2000
@@ -130,11 +130,11 @@ def test_undecided_links_change_nothing(seed: int, options: DecodingSettings) ->
 def test_a_threshold_only_removes_entities(seed: int, options: DecodingSettings) -> None:
     given_ = random_candidates(seed)
     everything = assemble(given_, options.model_copy(update={"threshold": 0.0}))
-    sure = [whole for whole in everything if whole.score > options.threshold]
+    accepted = [whole for whole in everything if whole.score > options.threshold]
     got = assemble(given_, options)
     # 0.4 and 0.6 are no numbers of single precision: what lies in between may go either way.
     close = {w for w in everything if abs(w.score - options.threshold) < 1e-6}
-    assert set(sure) ^ set(got) <= close
+    assert set(accepted) ^ set(got) <= close
 
 
 @given(SEEDS, OPTIONS)

@@ -91,8 +91,8 @@ def test_windows_have_their_own_context_and_tags() -> None:
 def test_of_two_crossing_entities_the_higher_scoring_is_kept() -> None:
     windows = sentence_windows([sentence(19)], SMALL, context=0)
     assert [window.window.start for window in windows] == [0, 7]
-    weak, sure = entity((6, 10), score=0.4), entity((1, 5), score=0.9)
-    found = [[weak], [sure]]  # 6:10 and 8:12
+    low, high = entity((6, 10), score=0.4), entity((1, 5), score=0.9)
+    found = [[low], [high]]  # 6:10 and 8:12
     (both,) = joined(windows, found, may_cross=True)
     assert [(e.start, e.end) for e in both] == [(6, 10), (8, 12)]
     (one,) = joined(windows, found, may_cross=False)

@@ -125,11 +125,11 @@ def test_tuning_is_no_worse_than_any_threshold(
     detect = TorchEngine.detect
     lengths: list[int] = []
 
-    def watched(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
+    def recorded(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
         lengths.extend(len(example.words) for example in examples)
         return detect(engine, examples)
 
-    monkeypatch.setattr(TorchEngine, "detect", watched)
+    monkeypatch.setattr(TorchEngine, "detect", recorded)
     tuned = tune(recognizer, documents)
     assert max(lengths) <= words  # as in prediction
     scores = {}
@@ -192,12 +192,12 @@ def test_a_linker_is_built_for_discontinuous_entities(documents: list[Document])
 def test_linked_and_single_fragments_become_entities_and_thresholds_are_tuned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A recognizer that knows the truth, but is least sure of what has gaps."""
+    """The predictions are gold, with lower scores for discontinuous entities."""
     documents = list(generate(60, domain="clinic", seed=5))
     made = Recognizer.build(ModelSettings.resolve(LINKING), documents)
     rows = {row.words: row for document in documents for row in document.rows()}
 
-    def told(_: TorchEngine, examples: Sequence[Example]) -> Candidates:
+    def gold_candidates(_: TorchEngine, examples: Sequence[Example]) -> Candidates:
         gold = gold_spans([rows[e.words] for e in examples], made.labels, fragments=True)
         assert gold.links is not None
         hot = torch.nn.functional.one_hot(gold.labels, 1 + len(made.labels)) * 0.8
@@ -206,7 +206,7 @@ def test_linked_and_single_fragments_become_entities_and_thresholds_are_tuned(
         given = SpanPredictions(gold.spans, probs, gold.mask, links=links)
         return to_numpy(given)
 
-    monkeypatch.setattr(TorchEngine, "candidates", told)
+    monkeypatch.setattr(TorchEngine, "candidates", gold_candidates)
     made.decoding = DecodingSettings(crossing="keep", threshold=0.6)
     assert evaluate(documents, made.predict(documents)).micro.recall < 0.9
     made.decoding = tune(made, documents)

@@ -111,11 +111,11 @@ def test_tuning_uses_the_same_tags_as_prediction(monkeypatch: pytest.MonkeyPatch
     read: list[tuple[Example, ...]] = []
     detect = TorchEngine.detect
 
-    def watched(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
+    def recorded(engine: TorchEngine, examples: Sequence[Example]) -> SpanPredictions:
         read.append(tuple(examples))
         return detect(engine, examples)
 
-    monkeypatch.setattr(TorchEngine, "detect", watched)
+    monkeypatch.setattr(TorchEngine, "detect", recorded)
     documents = [Document("They met. " * 3), Document(" ".join(["word"] * 20))]
     list(model.predict(documents))
     predicted = list(read)

@@ -29,7 +29,7 @@ def documents() -> list[Document]:
 
 
 def untrained(documents: Sequence[Document], name: str, **detector: Any) -> Recognizer:
-    """Sure of something everywhere."""
+    """An untrained recognizer that finds entities everywhere."""
     torch.manual_seed(1)
     sections = {
         "encoder": {"hashed": {"dim": 16, "rows": 64}, "fusion": {"dim": 16}},
@@ -207,20 +207,22 @@ def test_without_the_rule_that_dropped_it_an_entity_is_found(documents: list[Doc
     assert seen == set(relaxed)
 
 
-# What a detector could say of the sentence "a b c d e f": span, kept, score, and how likely
-# "no entity", X and Y are.
-Said = tuple[tuple[int, int], bool, float | None, tuple[float, float, float]]
+# A candidate in the sentence "a b c d e f": span, kept, score, and the probabilities of
+# "no entity", X and Y.
+ScriptedCandidate = tuple[tuple[int, int], bool, float | None, tuple[float, float, float]]
 NOT_HERE = "no candidate ended on exactly these words"
-SURE: Said = ((0, 3), True, 0.9, (0.05, 0.9, 0.05))
+LIKELY_X: ScriptedCandidate = ((0, 3), True, 0.9, (0.05, 0.9, 0.05))
 
 
 class Scripted(Recognizer):
-    """Believes what it is told."""
+    """A recognizer with given candidates."""
 
-    def __init__(self, said: Sequence[Said], links: Links | None = None, **decoding: Any) -> None:
+    def __init__(
+        self, scripted: Sequence[ScriptedCandidate], links: Links | None = None, **decoding: Any
+    ) -> None:
         self.labels = ("X", "Y")
         self.decoding = DecodingSettings(**decoding)
-        self.said = said
+        self.scripted = scripted
         self.links = links
 
     def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
@@ -234,28 +236,30 @@ class Scripted(Recognizer):
         return self
 
     def detect(self, examples: Sequence[Example], *, keep_all: bool = False) -> SpanPredictions:
-        spans = torch.tensor([[span for span, *_ in self.said]]).reshape(1, -1, 2).long()
-        probs = torch.tensor([[probs for *_, probs in self.said]]).reshape(1, -1, 3)
-        mask = torch.tensor([[kept for _, kept, *_ in self.said]]).reshape(1, -1).bool()
-        scores = [score for _, _, score, _ in self.said]
+        spans = torch.tensor([[span for span, *_ in self.scripted]]).reshape(1, -1, 2).long()
+        probs = torch.tensor([[probs for *_, probs in self.scripted]]).reshape(1, -1, 3)
+        mask = torch.tensor([[kept for _, kept, *_ in self.scripted]]).reshape(1, -1).bool()
+        scores = [score for _, _, score, _ in self.scripted]
         known = None if None in scores else torch.tensor([scores])
         stages = (Stage("guess", spans + 0.25, known),)
         return SpanPredictions(spans, probs, mask, stages, self.links)
 
 
-def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> tuple[str, str]:
+def missed_by(
+    scripted: Sequence[ScriptedCandidate], gold: Entity[WordSpan], **decoding: Any
+) -> tuple[str, str]:
     document = Document.from_rows([WordRow("abcdef", [gold])])
-    (sentence,) = trace(Scripted(said, **decoding), document, gold=True).sentences
+    (sentence,) = trace(Scripted(scripted, **decoding), document, gold=True).sentences
     (missed,) = sentence.missed
     return missed.reason.value, missed.why
 
 
 @pytest.mark.parametrize(
-    ("said", "gold", "decoding", "expected"),
+    ("scripted", "gold", "decoding", "expected"),
     [
         ([], (0, 2, "X"), {}, ("no-candidate", "no candidate overlaps it")),
-        ([SURE], (4, 5, "X"), {}, ("no-candidate", "no candidate overlaps it")),
-        ([SURE], (0, 3, "Z"), {}, ("unknown-label", "the model does not know the label Z")),
+        ([LIKELY_X], (4, 5, "X"), {}, ("no-candidate", "no candidate overlaps it")),
+        ([LIKELY_X], (0, 3, "Z"), {}, ("unknown-label", "the model does not know the label Z")),
         (
             [((0, 2), False, 0.1, (0.2, 0.7, 0.1))],
             (0, 2, "X"),
@@ -280,27 +284,27 @@ def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> 
             {"min_odds": 0.5},
             ("threshold", "below the threshold (0.30, needed more than 0.50)"),
         ),
-        ([SURE], (0, 3, "Y"), {}, ("other-label", "taken for X (0.90 against 0.05)")),
+        ([LIKELY_X], (0, 3, "Y"), {}, ("other-label", "taken for X (0.90 against 0.05)")),
         (
-            [SURE, ((0, 3), True, 0.9, (0.2, 0.2, 0.6))],
+            [LIKELY_X, ((0, 3), True, 0.9, (0.2, 0.2, 0.6))],
             (0, 3, "Y"),
             {},
             ("same-span", "another candidate on the same words won, as X"),
         ),
         (
-            [SURE, ((2, 4), True, 0.9, (0.2, 0.7, 0.1))],
+            [LIKELY_X, ((2, 4), True, 0.9, (0.2, 0.7, 0.1))],
             (2, 4, "X"),
             {},
             ("crossing", "it crosses another candidate"),
         ),
         (
-            [SURE, ((0, 2), True, 0.9, (0.2, 0.7, 0.1))],
+            [LIKELY_X, ((0, 2), True, 0.9, (0.2, 0.7, 0.1))],
             (0, 2, "X"),
             {"nms_decay": 0.5},
             ("suppressed", "Soft-NMS: it overlaps a higher-scoring candidate too much"),
         ),
         (
-            [SURE],
+            [LIKELY_X],
             (0, 4, "X"),
             {},
             ("boundaries", f"{NOT_HERE}; this one was emitted"),
@@ -317,37 +321,37 @@ def missed_by(said: Sequence[Said], gold: Entity[WordSpan], **decoding: Any) -> 
     ],
 )
 def test_why_an_entity_was_missed(
-    said: list[Said],
+    scripted: list[ScriptedCandidate],
     gold: tuple[int, int, str],
     decoding: dict[str, Any],
     expected: tuple[str, str],
 ) -> None:
     start, end, label = gold
-    assert missed_by(said, Entity(WordSpan(start, end), label), **decoding) == expected
+    assert missed_by(scripted, Entity(WordSpan(start, end), label), **decoding) == expected
 
 
 def test_discontinuous_entities_are_unreachable_without_linker() -> None:
     apart = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")
-    assert missed_by([SURE], apart) == ("gap", "it has a gap, and a candidate has none")
+    assert missed_by([LIKELY_X], apart) == ("gap", "it has a gap, and a candidate has none")
 
 
 def links(count: int, *linked: tuple[int, int, float], alone: Sequence[float] = ()) -> Links:
     together = torch.zeros(1, count, count)
-    for one, other, sure in linked:
-        together[0, one, other] = together[0, other, one] = sure
+    for one, other, prob in linked:
+        together[0, one, other] = together[0, other, one] = prob
     return Links(together, torch.tensor([list(alone) or [0.1] * count]))
 
 
-def piece(start: int, end: int, sure: float = 0.9) -> Said:
-    return ((start, end), True, 0.9, (0.9 - sure, sure, 0.1))
+def fragment_candidate(start: int, end: int, prob: float = 0.9) -> ScriptedCandidate:
+    return ((start, end), True, 0.9, (0.9 - prob, prob, 0.1))
 
 
 APART = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")
 
 
 def test_a_discontinuous_entity_has_a_candidate_per_fragment() -> None:
-    said = [piece(2, 3), piece(0, 1)]
-    recognizer = Scripted(said, links(2, (0, 1, 0.8)))
+    scripted = [fragment_candidate(2, 3), fragment_candidate(0, 1)]
+    recognizer = Scripted(scripted, links(2, (0, 1, 0.8)))
     document = Document.from_rows([WordRow("abcdef", [APART])])
     (sentence,) = trace(recognizer, document, gold=True).sentences
     assert not sentence.missed
@@ -362,40 +366,40 @@ def test_a_discontinuous_entity_has_a_candidate_per_fragment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "linked", "expected"),
+    ("scripted", "linked", "expected"),
     [
         (
-            [piece(0, 1)],
+            [fragment_candidate(0, 1)],
             links(1),
             ("no-candidate", "its fragment “c”: no candidate overlaps it"),
         ),
         (
-            [piece(0, 1), ((2, 3), True, 0.9, (0.8, 0.1, 0.1))],
+            [fragment_candidate(0, 1), ((2, 3), True, 0.9, (0.8, 0.1, 0.1))],
             links(2, (0, 1, 0.9)),
             ("no-entity", "its fragment “c”: “no entity” was more probable (0.80 against 0.10)"),
         ),
         (
-            [piece(0, 1), piece(2, 3)],
+            [fragment_candidate(0, 1), fragment_candidate(2, 3)],
             links(2, (0, 1, 0.3)),
             ("links", "its fragments were not linked (0.30)"),
         ),
         (
-            [piece(0, 1), piece(2, 3), piece(5, 6)],
+            [fragment_candidate(0, 1), fragment_candidate(2, 3), fragment_candidate(5, 6)],
             links(3, (0, 1, 0.9), (0, 2, 0.8), (1, 2, 0.7)),
             ("links", "its fragments were linked with others as well"),
         ),
         (
-            [piece(0, 1, 0.45), piece(2, 3)],
+            [fragment_candidate(0, 1, 0.45), fragment_candidate(2, 3)],
             links(2, (0, 1, 0.6)),
             ("threshold", "below the threshold (0.41, needed more than 0.50)"),
         ),
     ],
 )
 def test_why_a_discontinuous_entity_was_missed(
-    said: list[Said], linked: Links, expected: tuple[str, str]
+    scripted: list[ScriptedCandidate], linked: Links, expected: tuple[str, str]
 ) -> None:
     document = Document.from_rows([WordRow("abcdef", [APART])])
-    recognizer = Scripted(said, linked, min_odds=0.5)
+    recognizer = Scripted(scripted, linked, min_odds=0.5)
     (sentence,) = trace(recognizer, document, gold=True).sentences
     (missed,) = sentence.missed
     assert (missed.reason.value, missed.why) == expected
@@ -403,17 +407,19 @@ def test_why_a_discontinuous_entity_was_missed(
 
 def test_an_entity_predicted_as_a_fragment_is_missed() -> None:
     document = Document.from_rows([WordRow("abcdef", [Entity(WordSpan(0, 1), "X")])])
-    (sentence,) = trace(Scripted([piece(0, 1)], links(1)), document, gold=True).sentences
+    (sentence,) = trace(
+        Scripted([fragment_candidate(0, 1)], links(1)), document, gold=True
+    ).sentences
     (missed,) = sentence.missed
     assert (missed.reason, missed.why) == (Reason.PART, "taken for a part of something else")
-    alone = Scripted([piece(0, 1)], links(1, alone=[0.9]))
+    alone = Scripted([fragment_candidate(0, 1)], links(1, alone=[0.9]))
     assert trace(alone, document, gold=True).is_flawless
 
 
 def test_of_equally_near_candidates_a_kept_one_is_the_nearest() -> None:
-    dropped: Said = ((0, 3), False, 0.1, (0.1, 0.9, 0.0))
-    kept: Said = ((0, 3), True, 0.9, (0.7, 0.3, 0.0))
-    likelier: Said = ((0, 3), True, 0.9, (0.6, 0.4, 0.0))
+    dropped: ScriptedCandidate = ((0, 3), False, 0.1, (0.1, 0.9, 0.0))
+    kept: ScriptedCandidate = ((0, 3), True, 0.9, (0.7, 0.3, 0.0))
+    likelier: ScriptedCandidate = ((0, 3), True, 0.9, (0.6, 0.4, 0.0))
     document = Document.from_rows([WordRow("abc", [Entity(WordSpan(0, 3), "X")])])
     for order in ([dropped, kept, likelier], [likelier, kept, dropped]):
         (sentence,) = trace(Scripted(order), document, gold=True).sentences
@@ -454,7 +460,7 @@ def test_an_inverted_candidate_has_no_position_unless_it_has_a_span(
 def test_errors_of_false_positives() -> None:
     def remark(*gold: Entity[WordSpan]) -> str:
         document = Document.from_rows([WordRow("abcdef", gold)])
-        (sentence,) = trace(Scripted([SURE]), document, gold=True).sentences
+        (sentence,) = trace(Scripted([LIKELY_X]), document, gold=True).sentences
         (found,) = sentence.found
         assert found.right is (not found.remark)
         return found.remark
@@ -471,7 +477,7 @@ def test_errors_of_false_positives() -> None:
 def test_an_entity_given_twice_is_missed_once() -> None:
     twice = [Entity(WordSpan(4, 5), "X")] * 2
     document = Document.from_rows([WordRow("abcdef", twice)])
-    (sentence,) = trace(Scripted([SURE]), document, gold=True).sentences
+    (sentence,) = trace(Scripted([LIKELY_X]), document, gold=True).sentences
     assert len(sentence.missed) == 1
 
 

@@ -109,13 +109,13 @@ def boxes(traced: TracedSentence) -> list[tuple[int, float, float]]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_bars_never_meet_at_any_stage(seed: int) -> None:
-    luck = random.Random(seed)
-    words = [luck.choice(["a", "protein", "interleukin-2"]) for _ in range(12)]
+    rng = random.Random(seed)
+    words = [rng.choice(["a", "protein", "interleukin-2"]) for _ in range(12)]
     rows = []
-    for _ in range(luck.randint(1, 8)):
-        first = luck.randrange(11)
-        places = [(luck.uniform(-1, 6), luck.uniform(4, 13)) for _ in range(3)]
-        rows.append(found(first, luck.randint(first + 1, 12), "CEL", *places))
+    for _ in range(rng.randint(1, 8)):
+        first = rng.randrange(11)
+        places = [(rng.uniform(-1, 6), rng.uniform(4, 13)) for _ in range(3)]
+        rows.append(found(first, rng.randint(first + 1, 12), "CEL", *places))
     (traced,) = sentence(words, rows).sentences
     table = trace_layout(traced)
     placed = boxes(traced)
