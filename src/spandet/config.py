@@ -54,6 +54,14 @@ class Settings(BaseModel):
             ) from None
 
 
+class DetectorSettings(Settings):
+    """Base class of the settings of a detector."""
+
+    preset: str | None = None
+    """Preset that the settings started from: `paper`, `released-code` or `tuned`. Each covers the
+    whole method: detector, decoding, encoder and training."""
+
+
 def _explain(cls: type[BaseModel], item: Any, where: str) -> str:
     *path, key = [str(part) for part in item["loc"]] or [""]
     section = ".".join([where, *path])

@@ -57,5 +57,6 @@ def _show_table(found: list[Listed]) -> None:
         f1 = "\n".join(f"{100 * one.f1:.2f} ({one.data})" for one in model.measured)
         size = f"{model.bytes / 1e6:,.1f} MB"
         labels = ", ".join(model.labels)
-        table.add_row(model.name, model.origin, model.detector, labels, f1, size)
+        detector = f"{model.detector} ({model.preset})" if model.preset else model.detector
+        table.add_row(model.name, model.origin, detector, labels, f1, size)
     console().print(table)

@@ -33,6 +33,11 @@ class DetectorRow:
     """Preset → section of the recipe → values that differ from the defaults. Values for a part of
     the encoder apply only if the recipe has that part."""
 
+    @property
+    def default_preset(self) -> str | None:
+        """The preset of a recipe that names none: `paper` for the published methods."""
+        return "paper" if "tuned" in self.presets else None
+
 
 DETECTORS: Mapping[str, DetectorRow] = {
     "locate-and-label": DetectorRow(

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from spandet.config import Natural, Positive, Settings, Share
+from spandet.config import DetectorSettings, Natural, Positive, Share
 from spandet.detectors.base import Detector
 from spandet.layers.dropout import Dropout
 from spandet.layers.label_losses import smoothed_labels
@@ -19,7 +19,7 @@ from spandet.spans.flat import FlatSpans, to_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures
 
 
-class BiaffineSettings(Settings):
+class BiaffineSettings(DetectorSettings):
     """Options of biaffine."""
 
     name: Literal["biaffine"] = "biaffine"

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
-from spandet.config import Natural, Positive, Settings, Share, Weight
+from spandet.config import DetectorSettings, Natural, Positive, Share, Weight
 from spandet.detectors.base import Detector
 from spandet.layers.label_losses import label_loss, smoothed_labels
 from spandet.layers.regressor import (
@@ -33,7 +33,7 @@ from spandet.spans.flat import candidate_counts, count_mask, from_rows
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatures
 
 
-class SpanJurySettings(Settings):
+class SpanJurySettings(DetectorSettings):
     """Options of span-jury."""
 
     name: Literal["span-jury"] = "span-jury"

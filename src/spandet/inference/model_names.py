@@ -45,6 +45,8 @@ class Listed:
     origin: Literal["bundled", "local"]
     folder: str
     detector: str
+    preset: str | None
+    """Preset of the detector's method; None: it has none, or an older version saved the model."""
     labels: tuple[str, ...]
     measured: tuple[Measured, ...]
     bytes: int
@@ -143,6 +145,7 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
     config = read_config(folder)
     try:
         detector = str(config.sections["detector"]["name"])
+        preset = config.sections["detector"].get("preset")
     except (LookupError, TypeError):
         raise UsageError(f"{folder / CONFIG} is damaged: it names no detector") from None
     try:
@@ -154,6 +157,7 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
         origin=origin,
         folder=str(folder),
         detector=detector,
+        preset=None if preset is None else str(preset),
         labels=config.labels,
         measured=measured(folder),
         bytes=size,

@@ -23,14 +23,20 @@ class ModelSettings(Settings):
     decoding: DecodingSettings = DecodingSettings()
 
     @property
+    def preset(self) -> str | None:
+        """The preset that the settings started from; None if there was none or it is not known."""
+        preset: str | None = getattr(self.detector, "preset", None)
+        return preset
+
+    @property
     def fragments(self) -> bool:
-        """Does the detector find the fragments of discontinuous entities?"""
+        """Whether the detector finds the fragments of discontinuous entities."""
         return bool(getattr(self.detector, "fragments", False))
 
     def suited_to(self, documents: Iterable[Document]) -> ModelSettings:
-        """The same, without a fragment linker where nothing would teach it.
+        """The settings without a fragment linker if no entity of the documents has a gap.
 
-        So contiguous corpora give the same model, whether fragments are asked for or not.
+        So a corpus without gaps gives the same model with `fragments = true` and `false`.
         """
         if not self.fragments or any(map(_has_gaps, documents)):
             return self
@@ -49,7 +55,7 @@ class ModelSettings(Settings):
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{key} must be a section, got {value!r:.80}")
         detector = dict(values.get("detector", {}))
-        name, preset = str(detector.get("name")), detector.pop("preset", None)
+        name, preset = str(detector.get("name")), detector.get("preset")
         if name not in DETECTORS:
             raise ConfigError(
                 f"[detector] name is {name!r}, expected one of {', '.join(DETECTORS)}"
@@ -77,15 +83,16 @@ class ModelSettings(Settings):
 def _with_preset(
     encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The parts that a recipe reads words with, each filled in; a preset never adds a part."""
+    """The encoder's sections, each filled in; a preset adds no part, but fusion is no part."""
+    sections = {"fusion": {}, **encoder} if "fusion" in preset else encoder
     return {
         part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own
-        for part, own in encoder.items()
+        for part, own in sections.items()
     }
 
 
 def _has_gaps(document: Document) -> bool:
-    """Is any entity in pieces, counted in words?"""
+    """Whether any entity has more than one fragment, counted in words."""
     if not any(entity.fragments for entity in document.entities):
         return False
     return any(entity.fragments for own in document.entities_in_words()[0] for entity in own)

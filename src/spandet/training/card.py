@@ -44,6 +44,7 @@ def model_card(summary: Summary) -> str:
         _USE,
         *_scores(summary),
         "## Training",
+        *([f"Method: {summary.recipe.preset_line()}."] if summary.recipe.preset else []),
         run,
         *(f"Note: {warning}." for warning in summary.warnings),
         "Decoding: " + ", ".join(f"{key} {value}" for key, value in summary.decoding.items()) + ".",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -89,11 +89,51 @@ SECTIONS = (*ModelSettings.model_fields, "training")
 
 
 @dataclass(frozen=True)
+class Override:
+    """A value of a recipe that differs from its preset."""
+
+    setting: str
+    value: Any
+    preset_value: Any
+
+    def __str__(self) -> str:
+        return f"{self.setting} = {_value(self.value)} (preset: {_value(self.preset_value)})"
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A model and how to train it."""
 
     model: ModelSettings
     training: TrainingSettings
+
+    @property
+    def preset(self) -> str | None:
+        """The preset of the method; None for a detector without presets."""
+        return self.model.preset
+
+    @property
+    def overrides(self) -> list[Override]:
+        """The settings that differ from the preset; a preset covers all sections."""
+        name = self.to_values()["detector"]["name"]
+        if self.preset is None:
+            return []
+        row = DETECTORS[name]
+        preset = row.presets[self.preset]
+        detector = row.settings.build(preset.get("detector", {}), where="detector")
+        published = {**preset, "detector": detector.model_dump(mode="json")}
+        own = dict(_flattened(self.to_values()))
+        return [
+            Override(setting, own[setting], value)
+            for setting, value in _flattened(json.loads(json.dumps(published)))
+            if setting in own and own[setting] != value and setting != "detector.preset"
+        ]
+
+    def preset_line(self) -> str:
+        """The detector, its preset and the settings that differ from it, in one line."""
+        name, changes = self.to_values()["detector"]["name"], self.overrides
+        line = f"{name}, preset {self.preset}"
+        return f"{line}, with {', '.join(map(str, changes))}" if changes else line
 
     @classmethod
     def load(cls, path: str | PathLike[str], overrides: Iterable[str] = ()) -> Recipe:
@@ -110,6 +150,7 @@ class Recipe:
         """The recipe with these sections."""
         for key, section in values.items():
             _check_section(key, section)
+        values = _with_default_preset(values)
         rest = {key: section for key, section in values.items() if key != "training"}
         model = ModelSettings.resolve(rest)
         preset = _training_of_preset(values["detector"])
@@ -150,6 +191,24 @@ def _training_of_preset(detector: Mapping[str, Any]) -> Mapping[str, Any]:
     """The training settings in the preset of a detector."""
     presets = DETECTORS[detector["name"]].presets
     return presets[detector["preset"]].get("training", {}) if detector.get("preset") else {}
+
+
+def _with_default_preset(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same values; a recipe that names a published method and no preset gets `paper`."""
+    detector = values.get("detector", {})
+    row = DETECTORS.get(str(detector.get("name")))
+    if row is None or row.default_preset is None or "preset" in detector:
+        return values
+    return {**values, "detector": {**detector, "preset": row.default_preset}}
+
+
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by their dotted names."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _check_section(key: str, section: object) -> None:

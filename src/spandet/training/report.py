@@ -29,6 +29,7 @@ def report_page(summary: Summary, folder: Path) -> str:
     """The HTML page; the losses of single steps are read from the run's log."""
     parts = [
         f'<p class="soft">{escape(headline(summary))}</p>',
+        *_preset(summary),
         *(f"<p>⚠ {escape(warning)}</p>" for warning in summary.warnings),
         _section("Loss", _loss_plot(summary, folder)),
         _section("F1 on dev, each epoch at its best threshold", _dev_plot(summary)),
@@ -56,6 +57,11 @@ def headline(summary: Summary) -> str:
         f"seed {summary.recipe.training.seed}",
     ]
     return " · ".join(facts)
+
+
+def _preset(summary: Summary) -> list[str]:
+    recipe = summary.recipe
+    return [f"<p>{escape(recipe.preset_line())}</p>"] if recipe.preset else []
 
 
 def _section(title: str, body: str) -> str:

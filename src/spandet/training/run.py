@@ -111,9 +111,13 @@ def _resolved(recipe: str | PathLike[str] | Recipe, overrides: Iterable[str]) ->
     return Recipe.load(recipe, overrides)
 
 
-def _with_current_names(identity: Identity) -> Identity:
-    """The identity of a run that an older version began, with this version's setting names."""
+def _with_current_names(identity: Identity, preset: str | None) -> Identity:
+    """The identity of a run that an older version began, with this version's setting names.
+
+    Older versions did not record the preset, only the values that it gave.
+    """
     sections = {name: section for name, section in identity.items() if name in SECTIONS}
+    sections["detector"] = {"preset": preset, **sections.get("detector", {})}
     try:
         return {**identity, **Recipe.from_values(sections).to_values()}
     except ConfigError:  # a setting that this version cannot read: the comparison shows it
@@ -149,11 +153,14 @@ class _Run:
         return finished is not None
 
     def _check_identity(self, before: Identity) -> None:
-        check_identity(_with_current_names(before), self.identity(), settings_file=RECIPE)
+        recorded = _with_current_names(before, self.recipe.preset)
+        check_identity(recorded, self.identity(), settings_file=RECIPE)
 
     def execute(self, *, resume: bool) -> None:
         """Train, choose the best epoch, tune thresholds, and write the results."""
         saved = self._saved() if resume else None
+        if self.recipe.preset is not None:
+            self.screen.note(self.recipe.preset_line())
         warnings = [*self.train.left_out, *self._unknown_labels(), *self._needless_linker()]
         warnings += _check_start(self.recipe, self.train, self.dev)
         if self.accelerator.is_main_process:

@@ -99,7 +99,8 @@ def test_ablations_of_boundary_diffusion_change_only_what_they_name() -> None:
     (own,) = read_lists([PROJECT / "recipes" / "ablations" / "boundary-diffusion.toml"])
     first, *others = [entry for entry in own.entries if not entry.name.startswith("biaffine")]
     row, base = DETECTORS["boundary-diffusion"], first.recipe().to_values()
-    preset = row.settings.build(row.presets["paper"]["detector"], where="detector")
+    values = {**row.presets["paper"]["detector"], "preset": "paper"}
+    preset = row.settings.build(values, where="detector")
     assert base["detector"] == preset.model_dump(mode="json")
     assert base["detector"].items() >= changes_of(first.name).items()
     for entry in others:

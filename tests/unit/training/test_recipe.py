@@ -49,7 +49,46 @@ def test_defaults_presets_and_assignments_are_filled_in(path: Path) -> None:
     assert values["detector"]["focal"] == 1.5
     assert values["detector"]["label_loss"] == "focal"  # the preset's
     assert values["decoding"]["threshold"] == 0.45  # the preset's too
-    assert "preset" not in values["detector"]
+    assert values["detector"]["preset"] == recipe.preset == "released-code"
+
+
+def test_a_published_method_is_the_papers_unless_a_preset_is_named() -> None:
+    values: dict[str, Any] = {
+        "encoder": {"transformer": {"name": "minilm"}},
+        "detector": {"name": "locate-and-label"},
+    }
+    recipe = Recipe.from_values(values)
+    assert recipe.preset == "paper"
+    assert recipe == Recipe.from_values(
+        {**values, "detector": {**values["detector"], "preset": "paper"}}
+    )
+    assert recipe.model.encoder.transformer is not None
+    assert recipe.model.encoder.transformer.neighbour_sentences
+    assert recipe.training.lr == 3e-5
+    assert recipe.preset_line() == "locate-and-label, preset paper"
+
+
+def test_values_that_differ_from_the_preset_are_listed() -> None:
+    recipe = Recipe.from_values(
+        {
+            "encoder": {"transformer": {"name": "minilm", "pooling": "mean"}},
+            "detector": {"name": "locate-and-label", "dropout": 0.25, "focal": 2.0},
+            "decoding": {"nms_decay": 0.9},
+            "training": {"epochs": 4, "seed": 7},
+        }
+    )
+    assert [str(change) for change in recipe.overrides] == [
+        "detector.dropout = 0.25 (preset: 0.5)",
+        'encoder.transformer.pooling = "mean" (preset: "max")',
+        "training.epochs = 4 (preset: 35)",
+    ]
+    assert recipe.preset_line().startswith("locate-and-label, preset paper, with detector.dropout")
+    assert Recipe.from_values(recipe.to_values()).overrides == recipe.overrides
+
+
+def test_a_detector_without_presets_has_nothing_to_differ_from() -> None:
+    recipe = Recipe.from_values({"encoder": {"hashed": {}}, "detector": {"name": "span-jury"}})
+    assert (recipe.preset, recipe.overrides) == (None, [])
 
 
 def test_a_preset_may_set_training_options() -> None:

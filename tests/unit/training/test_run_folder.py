@@ -41,8 +41,17 @@ def test_a_run_of_an_older_version_can_be_resumed() -> None:
     old["training"]["look_steps"] = old["training"].pop("evaluation_steps")
     del old["training"]["short_first_epochs"]
 
-    assert training_run._with_current_names(old) == now
-    assert training_run._with_current_names(now) == now
+    assert training_run._with_current_names(old, None) == now
+    assert training_run._with_current_names(now, None) == now
+
+
+def test_a_run_of_an_older_version_did_not_record_its_preset() -> None:
+    values = {"encoder": {"hashed": {}}, "detector": {"name": "locate-and-label"}}
+    now = Recipe.from_values(values).to_values()
+    old = {**now, "detector": {k: v for k, v in now["detector"].items() if k != "preset"}}
+
+    assert training_run._with_current_names(old, "paper") == now
+    assert training_run._with_current_names(now, "tuned") == now
 
 
 def test_a_pretraining_of_an_older_version_can_be_resumed() -> None:
@@ -58,7 +67,7 @@ def test_unreadable_settings_are_compared_literally() -> None:
     old = {**recipe_values(epochs=3), "train data": "abc"}
     old["training"] = {**old["training"], "gone": 1}
 
-    assert training_run._with_current_names(old) == old
+    assert training_run._with_current_names(old, None) == old
     assert pretraining_run._with_current_names({"gone": 1}) == {"gone": 1}
 
 

@@ -26,12 +26,18 @@ def test_a_recipe_is_valid_and_begins_with_its_command(path: Path) -> None:
 @pytest.mark.parametrize("name", DETECTORS)
 def test_every_detector_has_its_presets_and_a_demo(name: str) -> None:
     published = {"paper", "released-code"} if name != "span-jury" else set()
-    assert published == set(DETECTORS[name].presets)
+    row = DETECTORS[name]
+    assert published <= set(row.presets) <= published | {"tuned"}
     values = {"encoder": {"hashed": {}}, "detector": {"name": name}}
     plain = Recipe.from_values(values)
-    for preset in DETECTORS[name].presets:
-        chosen = {**values, "detector": {"name": name, "preset": preset}}
-        assert Recipe.from_values(chosen) != plain
+    assert plain.preset == row.default_preset
+    recipes = {
+        preset: Recipe.from_values({**values, "detector": {"name": name, "preset": preset}})
+        for preset in row.presets
+    }
+    for preset, recipe in recipes.items():
+        assert recipe.overrides == []
+        assert (recipe == plain) == (preset == row.default_preset)
     assert PROJECT / "recipes" / "demo" / f"{name}.toml" in RECIPES
 
 
@@ -44,6 +50,7 @@ def test_proposer_regressor_recipes_have_the_settings_of_the_paper(corpus: str) 
     row = DETECTORS["proposer-regressor"]
     chinese = corpus in {"weibo", "msra"}
     wanted = {**row.presets["paper"]["detector"], "kernels": (2, 2, 2) if chinese else (2, 2)}
+    wanted["preset"] = "paper"
     assert recipe.model.detector == row.settings.build(wanted, where="detector")
     assert recipe.model.decoding.model_dump().items() >= row.presets["paper"]["decoding"].items()
     encoder, training = recipe.model.encoder, recipe.training
@@ -75,8 +82,8 @@ def test_the_papers_proposer_regressor_for_a_cpu(tagged: bool) -> None:
 def test_proposer_regressor_recipes_have_the_settings_of_the_released_code() -> None:
     recipe = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor-released-code.toml")
     row = DETECTORS["proposer-regressor"]
-    wanted = row.settings.build(row.presets["released-code"]["detector"], where="detector")
-    assert recipe.model.detector == wanted
+    wanted = {**row.presets["released-code"]["detector"], "preset": "released-code"}
+    assert recipe.model.detector == row.settings.build(wanted, where="detector")
     assert recipe.training.schedule == "linear"
     assert recipe.training.bias_correction  # its optimizer is PyTorch's AdamW
 

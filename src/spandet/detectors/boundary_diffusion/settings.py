@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Gt
 from pydantic import model_validator
 
-from spandet.config import Natural, Positive, Settings, Share, Weight
+from spandet.config import DetectorSettings, Natural, Positive, Share, Weight
 from spandet.detectors.boundary_diffusion.denoiser import DenoiserShape, SpanPooling, TimeCode
 from spandet.detectors.boundary_diffusion.noise import Schedule
 from spandet.detectors.boundary_diffusion.pointers import PointerKind, PointerLoss
@@ -13,7 +13,7 @@ from spandet.errors import ConfigError
 from spandet.spans.coordinates import Divisor, State
 
 
-class BoundaryDiffusionSettings(Settings):
+class BoundaryDiffusionSettings(DetectorSettings):
     """Options of boundary-diffusion; docs/methods/boundary-diffusion.md has the paper's values."""
 
     name: Literal["boundary-diffusion"] = "boundary-diffusion"

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
-from spandet.config import Settings, Share, Weight
+from spandet.config import DetectorSettings, Share, Weight
 
 
-class LocateAndLabelSettings(Settings):
+class LocateAndLabelSettings(DetectorSettings):
     """Options of locate-and-label; docs/methods/locate-and-label.md has the paper's values."""
 
     name: Literal["locate-and-label"] = "locate-and-label"
@@ -71,6 +71,22 @@ class LocateAndLabelSettings(Settings):
 
 
 _FEW_NEGATIVES = {"negative_ratio": 5.0, "negative_extra": 2}
+_ENCODER = {
+    "transformer": {"layers": 4, "pooling": "max", "neighbour_sentences": True},
+    "characters": {"dim": 50},
+    "tags": {"dim": 50},
+    "fusion": {"kind": "bilstm"},
+}
+"""Section 4.1; the number of layers is that of the released code, as the paper does not say it."""
+_TRAINING = {
+    "epochs": 35,
+    "batch_sentences": 8,
+    "encoder_lr": 3e-5,
+    "lr": 3e-5,
+    "warmup": 0.1,
+    "schedule": "linear",
+}
+"""Appendix A for ACE; its table 6 has other rates and batch sizes for other corpora."""
 
 PRESETS = {
     "paper": {
@@ -90,6 +106,8 @@ PRESETS = {
             "nms_decay": 0.9,
             "nms_overlap": 0.6,
         },
+        "encoder": _ENCODER,
+        "training": _TRAINING,
     },
     "released-code": {
         "detector": {
@@ -114,5 +132,20 @@ PRESETS = {
             "nms_decay": 0.9,
             "nms_overlap": 0.6,
         },
+        "encoder": _ENCODER,
+        "training": {**_TRAINING, "bias_correction": False, "eps": 1e-6},
+    },
+    "tuned": {
+        "detector": {"dropout": 0.2},
+        "decoding": {"nms_decay": 0.9},
+        "encoder": {"transformer": {"freeze_embeddings": True}, "fusion": {"kind": "bilstm"}},
+        "training": {
+            "epochs": 5,
+            "batch_sentences": 8,
+            "batch_pieces": 768,
+            "encoder_lr": 1e-4,
+            "lr": 1e-3,
+        },
     },
 }
+"""`tuned` starts from the defaults of the class, which are ours."""

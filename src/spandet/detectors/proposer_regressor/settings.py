@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, MultipleOf
 from pydantic import model_validator
 
-from spandet.config import Natural, Settings, Share, Weight
+from spandet.config import DetectorSettings, Natural, Share, Weight
 from spandet.detectors.proposer_regressor.pyramid import Message, Pool, Query
 from spandet.detectors.proposer_regressor.set_loss import Reduction
 from spandet.layers.recurrent import Cell
@@ -15,7 +15,7 @@ from spandet.spans.assignment import Matching, Rest
 Count = Annotated[int, Gt(0)]
 
 
-class ProposerRegressorSettings(Settings):
+class ProposerRegressorSettings(DetectorSettings):
     """Options of proposer-regressor; docs/methods/proposer-regressor.md has the paper's values."""
 
     name: Literal["proposer-regressor"] = "proposer-regressor"
