@@ -1,6 +1,6 @@
 """Settings of locate-and-label, and its presets."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt
 
@@ -88,7 +88,7 @@ _TRAINING = {
 }
 """Appendix A for ACE; its table 6 has other rates and batch sizes for other corpora."""
 
-PRESETS = {
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
             **_FEW_NEGATIVES,
