@@ -145,6 +145,10 @@ def is_nested(key: Key, side: set[Key]) -> bool:
     )
 
 
+def is_nested_with(key: Key, side: set[Key], *, same_label: bool) -> bool:
+    return is_nested(key, {other for other in side if (other[1] == key[1]) == same_label})
+
+
 def depth(key: Key, side: set[Key]) -> int:
     own = envelope(key)
     around = [o for o in side if envelope(o) != own and envelope(o).contains(own)]
@@ -213,6 +217,12 @@ def test_every_group_equals_the_oracle(case_list: list[Case]) -> None:
     check_groups(
         {True: report.nested, False: report.flat}, oracle(lambda key, side, _: is_nested(key, side))
     )
+    for score, same_label in ((report.nested_same_label, True), (report.nested_other_label, False)):
+
+        def group(key: Key, side: set[Key], _: Document, same: bool = same_label) -> bool:
+            return is_nested_with(key, side, same_label=same)
+
+        check(score, oracle(group).get(True, (0, 0, 0, 0)))
     check_groups(dict(report.depths), oracle(lambda key, side, _: depth(key, side)))
     check_groups(dict(report.exact_lengths), oracle(lambda key, _, ours: length(key, ours)))
     check_groups(dict(report.lengths), oracle(lambda key, _, ours: length_group(length(key, ours))))

@@ -64,6 +64,16 @@ class Statistics(Tabular):
         return share(self.nested, self.entities)
 
     @property
+    def sentence_length(self) -> float:
+        """The mean length of a sentence in words."""
+        return share(self.words, self.sentences)
+
+    @property
+    def entity_length(self) -> float:
+        """The mean length of an entity in words."""
+        return share(sum(n * count for n, count in self.exact_lengths.items()), self.entities)
+
+    @property
     def title(self) -> str:
         """The size of the corpus."""
         return (
@@ -78,6 +88,8 @@ class Statistics(Tabular):
             "sentences": self.sentences,
             "words": self.words,
             "entities": self.entities,
+            "sentence_length": self.sentence_length,
+            "entity_length": self.entity_length,
             "nested": self.nested,
             "nested_share": self.nested_share,
             "labels": dict(self.labels),
@@ -111,8 +123,15 @@ class Statistics(Tabular):
                 ("discontinuous", self.discontinuous),
                 ("duplicates", self.duplicates),
             ),
-            note=f"Longest: {self.longest}" if self.longest else "",
+            note=self._lengths_note(),
         )
+
+    def _lengths_note(self) -> str:
+        means = (
+            f"Mean length in words: sentence {self.sentence_length:.1f}, "
+            f"entity {self.entity_length:.1f}."
+        )
+        return f"{means} Longest: {self.longest}" if self.longest else ""
 
     def _histogram(
         self, title: str, counts: Mapping[str, int], *, only: Literal["html"] | None = None

@@ -30,6 +30,10 @@ class Report(Tabular):
     boundary: Score
     labelling: Score
     nested: Score
+    nested_same_label: Score
+    """Nested with an entity of the same label (NST)."""
+    nested_other_label: Score
+    """Nested with an entity of another label (NDT)."""
     flat: Score
     labels: Mapping[str, Score]
     depths: Mapping[int, Score]
@@ -57,6 +61,8 @@ class Report(Tabular):
             "boundary": self.boundary.to_json(),
             "labelling": self.labelling.to_json(),
             "nested": self.nested.to_json(),
+            "nested_same_label": self.nested_same_label.to_json(),
+            "nested_other_label": self.nested_other_label.to_json(),
             "flat": self.flat.to_json(),
             "labels": _plain(self.labels),
             "depths": _plain(self.depths),
@@ -74,7 +80,11 @@ class Report(Tabular):
         yield self._overall()
         yield score_table("Labels", self.labels.items())
         depths = [(f"depth {depth}", one) for depth, one in self.depths.items()]
-        structure = [("flat", self.flat), ("nested", self.nested), *depths]
+        kinds = [
+            ("nested, same label", self.nested_same_label),
+            ("nested, other label", self.nested_other_label),
+        ]
+        structure = [("flat", self.flat), ("nested", self.nested), *kinds, *depths]
         yield score_table("Structure (each side by its own)", structure)
         yield score_table("Length in words", self.lengths.items())
         exact = [(str(length), one) for length, one in self.exact_lengths.items()]
@@ -186,6 +196,8 @@ def _report(tally: Tally, resamples: int, seed: int) -> Report:
     nothing = score(correct=0, predicted=0, gold=0)
     labels = tally.scores(lambda shape: shape.label)
     nested = tally.scores(lambda shape: shape.nested)
+    same_label = tally.scores(lambda shape: shape.same_label)
+    other_label = tally.scores(lambda shape: shape.other_label)
     lengths = tally.scores(lambda shape: length_group(shape.length))
     depths = tally.scores(lambda shape: shape.depth)
     exact_lengths = tally.scores(lambda shape: shape.length)
@@ -197,6 +209,8 @@ def _report(tally: Tally, resamples: int, seed: int) -> Report:
         boundary=total(tally.boundary),
         labelling=total(tally.labelling),
         nested=nested.get(True, nothing),
+        nested_same_label=same_label.get(True, nothing),
+        nested_other_label=other_label.get(True, nothing),
         flat=nested.get(False, nothing),
         labels=dict(sorted(labels.items(), key=lambda one: (-one[1].gold, one[0]))),
         depths=dict(sorted(depths.items())),

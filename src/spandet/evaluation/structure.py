@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import accumulate, chain, groupby
 from operator import itemgetter
+from typing import cast
 
 from spandet.evaluation.items import Envelope
 
@@ -47,6 +48,49 @@ def _add_run(run: Sequence[Envelope], found: dict[Envelope, int]) -> None:
         if depth > 1 or nearest >= minus_end:
             found[start, -minus_end] = depth
         nearest = max(nearest, minus_end)
+
+
+class NestedIn:
+    """Which envelopes contain one of a fixed set, or are contained in one of it."""
+
+    __slots__ = ("_largest_ends", "_smallest_ends", "_starts")
+
+    def __init__(self, others: Iterable[Envelope]) -> None:
+        ordered = sorted(others)
+        ends = [end for _, end in ordered]
+        self._starts = [start for start, _ in ordered]
+        self._largest_ends = [0, *accumulate(ends, max)]
+        smallest = list(accumulate(reversed(ends), min))
+        self._smallest_ends: list[float] = [*reversed(smallest), float("inf")]
+
+    def __contains__(self, envelope: object) -> bool:
+        """Whether it is nested with another envelope of the set; equal envelopes do not count."""
+        start, end = cast("Envelope", envelope)
+        before, until = bisect_left(self._starts, start), bisect_right(self._starts, start)
+        is_inside = self._largest_ends[before] >= end or self._largest_ends[until] > end
+        return is_inside or self._smallest_ends[until] <= end or self._smallest_ends[before] < end
+
+
+def label_nesting(
+    envelopes: Sequence[Envelope], labels: Sequence[str], nested: Collection[Envelope]
+) -> dict[tuple[Envelope, str], tuple[bool, bool]]:
+    """For each nested entity: whether it is nested with its own label, and with another label.
+
+    Args:
+        envelopes: The entities of a document.
+        labels: Their labels.
+        nested: The envelopes that are nested with any other.
+    """
+    by_label: dict[str, set[Envelope]] = {}
+    for envelope, label in zip(envelopes, labels, strict=True):
+        if envelope in nested:
+            by_label.setdefault(label, set()).add(envelope)
+    found: dict[tuple[Envelope, str], tuple[bool, bool]] = {}
+    for label, own in by_label.items():
+        same = NestedIn(own)
+        other = NestedIn(chain.from_iterable(by_label[name] for name in by_label if name != label))
+        found |= {(envelope, label): (envelope in same, envelope in other) for envelope in own}
+    return found
 
 
 def crosses(one: Envelope, other: Envelope) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from spandet.evaluation.errors import ErrorCounter
-from spandet.evaluation.items import Item, ItemSpan, Side
+from spandet.evaluation.items import Envelope, Item, ItemSpan, Side
 from spandet.evaluation.pairs import Pair
 from spandet.evaluation.scores import Score, score
-from spandet.evaluation.structure import nested_depths
+from spandet.evaluation.structure import label_nesting, nested_depths
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 Triple: TypeAlias = tuple[int, int, int]
@@ -35,6 +35,10 @@ class Shape(NamedTuple):
     nested_depth: int
     """The depth if the entity contains another one or is contained, otherwise 0."""
     length: int
+    same_label: bool
+    """Whether it is nested with an entity of its own label (NST)."""
+    other_label: bool
+    """Whether it is nested with an entity of another label (NDT)."""
 
     @property
     def depth(self) -> int:
@@ -47,26 +51,37 @@ class Shape(NamedTuple):
         return self.nested_depth > 0
 
 
-PlainShape: TypeAlias = tuple[str, int, int]
+PlainShape: TypeAlias = tuple[str, int, int, bool, bool]
 """A shape as it is counted; plain tuples are much faster to create."""
 
 
-ComparedShape: TypeAlias = tuple[str, int, int, bool]
+ComparedShape: TypeAlias = tuple[str, int, int, bool, bool, bool]
 """A plain shape, and whether the other side has the same entity."""
 
 
 def shapes(side: Side) -> Iterator[PlainShape]:
     """The shape of each item of a side."""
-    return zip(side.labels, _depths(side), side.lengths(), strict=True)
+    depths = nested_depths(side.envelopes)
+    columns = (side.labels, map(depths.get, side.envelopes, repeat(0)), side.lengths())
+    return zip(*columns, *_label_nesting(side, depths), strict=True)
+
+
+def _label_nesting(
+    side: Side, depths: Mapping[Envelope, int]
+) -> tuple[Iterable[bool], Iterable[bool]]:
+    """Two columns: nested with the same label, nested with another label."""
+    if not depths:
+        nothing = [False] * len(side.envelopes)
+        return nothing, nothing
+    kinds = label_nesting(side.envelopes, side.labels, depths)
+    keys = list(zip(side.envelopes, side.labels, strict=True))
+    flat = (False, False)
+    return [kinds.get(key, flat)[0] for key in keys], [kinds.get(key, flat)[1] for key in keys]
 
 
 def _compared_shapes(side: Side, correct: set[Item]) -> Iterator[ComparedShape]:
     both = map(correct.__contains__, side.ordered)
-    return zip(side.labels, _depths(side), side.lengths(), both, strict=True)
-
-
-def _depths(side: Side) -> Iterator[int]:
-    return map(nested_depths(side.envelopes).get, side.envelopes, repeat(0))
+    return ((*shape, is_in_both) for shape, is_in_both in zip(shapes(side), both, strict=True))
 
 
 class Tally:
@@ -144,10 +159,10 @@ class Tally:
         for values, number in self.agreed.items():
             agreed[group(Shape(*values))] += number
         everything.update(agreed)
-        for (label, nested_depth, length, both), number in counts.items():
-            key = group(Shape(label, nested_depth, length))
+        for compared, number in counts.items():
+            key = group(Shape(*compared[:-1]))
             everything[key] += number
-            agreed[key] += number * both
+            agreed[key] += number * compared[-1]
         return everything, agreed
 
 

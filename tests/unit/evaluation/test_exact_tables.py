@@ -216,7 +216,9 @@ def test_a_corpus_by_hand() -> None:
     assert table(told, "Labels").rows == (("y", 0.5, 4), ("x", 0.375, 3), ("z", 0.125, 1))
     structure = table(told, "Structure")
     assert structure.rows[0] == ("nested (100.00 %)", 8)
-    assert structure.note == f"Longest: 11 words, x, in second: {' '.join(WORDS[:11])}"
+    assert (told.sentence_length, told.entity_length) == (12, 29 / 8)
+    means = "Mean length in words: sentence 12.0, entity 3.6."
+    assert structure.note == f"{means} Longest: 11 words, x, in second: {' '.join(WORDS[:11])}"
     assert table(describe([]), "Structure").note == ""
 
 

@@ -13,6 +13,7 @@ from spandet.evaluation import Comparison, Report, Statistics, compare, describe
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 
 SCORES = ("micro", "macro", "boundary", "labelling", "nested", "flat")
+SCORES += ("nested_same_label", "nested_other_label")
 GROUPS = ("labels", "depths", "lengths", "exact_lengths")
 
 
