@@ -25,6 +25,8 @@ REMOVED: Mapping[str, Mapping[str, Any]] = {
     "SpanJurySettings": {"nomination_weight": 1.0},
 }
 """Settings class → removed name → the only value that is still accepted: today's behaviour."""
+MOVED: Mapping[tuple[str, str], str] = {("decoding", "tune"): "training"}
+"""Old section and name of a setting → its section now. Saved models contain it without using it."""
 
 
 def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,8 +41,11 @@ def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
             value that this version does not support.
     """
     renamed, removed = RENAMED.get(group, {}), REMOVED.get(group, {})
+    moved = {name for section, name in MOVED if _settings_class(section) == group}
     result: dict[str, Any] = {}
     for name, value in values.items():
+        if name in moved:
+            continue
         if name in removed:
             if value != removed[name]:
                 raise ValueError(
@@ -54,6 +59,21 @@ def current_names(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def current_sections(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Move settings of a recipe to the sections that they are in now; given there, they stay."""
+    result = {key: dict(own) if isinstance(own, Mapping) else own for key, own in values.items()}
+    for (old, name), new in MOVED.items():
+        if isinstance(result.get(old), dict) and name in result[old]:
+            value = result[old].pop(name)
+            result.setdefault(new, {}).setdefault(name, value)
+    return result
+
+
+def _settings_class(title: str) -> str:
+    """The settings class of a section or of a detector."""
+    return "".join(word.capitalize() for word in title.replace("_", "-").split("-")) + "Settings"
+
+
 def assign(section: str, values: dict[str, Any], name: str, value: Any) -> None:
     """Set one value of a section by its new or old name, and remove the other name.
 
@@ -61,8 +81,7 @@ def assign(section: str, values: dict[str, Any], name: str, value: Any) -> None:
     `[decoding]` is DecodingSettings, `[detector]` with `name = "span-jury"` SpanJurySettings.
     """
     title = str(values.get("name")) if section == "detector" else section
-    group = "".join(word.capitalize() for word in title.replace("_", "-").split("-")) + "Settings"
-    renamed = RENAMED.get(group, {})
+    renamed = RENAMED.get(_settings_class(title), {})
     new = renamed.get(name, name)
     for old in [old for old, current in renamed.items() if current == new]:
         values.pop(old, None)

@@ -230,7 +230,7 @@ def found_by(made: ProposerRegressor, given_: WordFeatures) -> list[set[paper.En
 def test_prediction_is_algorithm_2() -> None:
     """What decoding gives with the preset, in sentences of a batch; and with nothing to tune."""
     decoding, given_ = settings_of().decoding, words()
-    assert (decoding.tune, decoding.threshold, decoding.min_odds) == (False, 0.0, 1.0)
+    assert (decoding.threshold, decoding.min_odds) == (0.0, 1.0)
     emitted = silent = 0
     for seed in range(6):
         made = detector(seed)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from spandet import old_settings
 from spandet.config import Settings, override
 from spandet.errors import ConfigError
+from spandet.inference.decoding import DecodingSettings
 from spandet.inference.model_settings import ModelSettings
+from spandet.training.recipe import Recipe
 
 
 class OvenSettings(Settings):
@@ -34,6 +38,18 @@ def test_an_old_name_is_read_as_the_new_one() -> None:
 
 
 @pytest.mark.usefixtures("_tables")
+def test_a_setting_that_moved_is_read_from_its_old_section() -> None:
+    values: dict[str, Any] = {"encoder": {"hashed": {}}, "detector": {"name": "biaffine"}}
+    old = Recipe.from_values({**values, "decoding": {"tune": False, "threshold": 0.3}})
+    assert (old.training.tune, old.model.decoding.threshold) == (False, 0.3)
+    assert Recipe.from_values({**values, "training": {"tune": False}}).training.tune is False
+    both = {**values, "decoding": {"tune": False}, "training": {"tune": True}}
+    assert Recipe.from_values(both).training.tune is True
+    assert "tune" not in Recipe.from_values(both).to_values()["decoding"]
+    assert Recipe.from_values(override(values, ["decoding.tune=false"])).training.tune is False
+    assert DecodingSettings.build({"tune": False}, where="decoding") == DecodingSettings()
+
+
 def test_an_old_name_replaces_the_value_of_a_preset() -> None:
     assert OvenSettings.filled({"heat": 150, "fan": True}, {"hotness": 180}) == {
         "heat": 180,

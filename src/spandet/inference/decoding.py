@@ -49,8 +49,6 @@ class DecodingSettings(Settings):
     flat: bool = False
     """No two entities overlap: of those that do, the one with the highest score is kept;
     `crossing` and Soft-NMS are ignored."""
-    tune: bool = True
-    """Tune the first four on dev; otherwise they are used as given, also to compare epochs."""
 
     @property
     def keeping_overlaps(self) -> "DecodingSettings":

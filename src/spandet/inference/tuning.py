@@ -18,12 +18,7 @@ _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 
 
 def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSettings:
-    """The decoding settings with the highest F1 on these documents: threshold, odds and Soft-NMS.
-
-    With `tune = false`, the settings of the recognizer are returned unchanged.
-    """
-    if not recognizer.decoding.tune:
-        return recognizer.decoding
+    """The decoding settings with the highest F1 on these documents: threshold, odds and Soft-NMS."""
     corpus = list(documents)
     gold = _gold_keys(corpus)
     gold_count = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)

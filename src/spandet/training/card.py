@@ -64,7 +64,7 @@ def _scores(summary: Summary) -> list[str]:
     table = summary.score_table()
     if table is None:
         return ["No dev data were given, so nothing is known about its quality."]
-    tuned = " and the decoding thresholds" if summary.recipe.model.decoding.tune else ""
+    tuned = " and the decoding thresholds" if summary.recipe.training.tune else ""
     how = (
         f"Exact spans and labels on the dev data, which also chose the epoch{tuned}: "
         "expect a little less on other data."

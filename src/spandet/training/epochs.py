@@ -193,8 +193,7 @@ class TrainingLoop(Loop[Batch]):
             if len(share) < len(self.dev[process::every]):
                 self._stop_early()
             together[process::every] = share
-        tune = self.recognizer.decoding.tune
-        return dev_score(self.dev, together, untuned=self._untuned, tune=tune)
+        return dev_score(self.dev, together, untuned=self._untuned, tune=self.settings.tune)
 
 
 def dev_score(

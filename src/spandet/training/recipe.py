@@ -17,6 +17,7 @@ from spandet.config import Natural, Positive, Settings, Share, Weight, override,
 from spandet.detectors import DETECTORS
 from spandet.errors import ConfigError, UsageError
 from spandet.inference.model_settings import ModelSettings
+from spandet.old_settings import current_sections
 
 Rate = Annotated[float, Gt(0)]
 
@@ -60,6 +61,9 @@ class TrainingSettings(Settings):
     first_stage_scale: Weight = 0.0
     """With frozen epochs: `lr` has one schedule for these and another one for the rest of the run,
     and the first one falls from this multiple of `lr`; 0: one schedule for the whole run."""
+    tune: bool = True
+    """Tune the threshold and Soft-NMS on dev; false: keep the values in [decoding], also for the
+    choice of the best epoch."""
     patience: Natural = 0
     """Stop after this many epochs without a better F1 on dev; 0 never stops early."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
@@ -150,7 +154,7 @@ class Recipe:
         """The recipe with these sections."""
         for key, section in values.items():
             _check_section(key, section)
-        values = _with_default_preset(values)
+        values = _with_default_preset(current_sections(values))
         rest = {key: section for key, section in values.items() if key != "training"}
         model = ModelSettings.resolve(rest)
         preset = _training_of_preset(values["detector"])

@@ -153,7 +153,7 @@ def _spread(pairs: Sequence[tuple[Document, Document]]) -> list[tuple[Document, 
 
 def _decoding(summary: Summary) -> Table:
     return Table(
-        title="Decoding" + (", tuned on dev" if summary.dev else ""),
+        title="Decoding" + (", tuned on dev" if summary.tuned else ""),
         columns=("setting", "value"),
         rows=tuple((key, str(value)) for key, value in summary.decoding.items()),
         formatted=True,

@@ -238,9 +238,9 @@ class _Run:
         predicted: list[Document] = []
         if self.dev is not None:
             recognizer.decoding = self.recipe.model.decoding  # undo the tuning of a killed run
-            if recognizer.decoding.tune:
+            if self.recipe.training.tune:
                 self.screen.note("tuning thresholds on dev")
-            recognizer.decoding = tune(recognizer, self.dev.documents)
+                recognizer.decoding = tune(recognizer, self.dev.documents)
             predicted = list(recognizer.predict(self.dev.documents))
         save_model(recognizer, self.folder)
         summary = Summary(

@@ -34,9 +34,9 @@ class Summary:
     """How many the model has."""
     warnings: tuple[str, ...] = ()
     scores: Report | None = None
-    """On dev, of the best epoch, with tuned thresholds."""
+    """On dev, of the best epoch, after tuning if the recipe tunes."""
     decoding: dict[str, Any]
-    """Thresholds after tuning."""
+    """Decoding settings of the saved model."""
     predicted: Sequence[Document] = ()
     """The dev documents with predicted entities."""
 
@@ -44,6 +44,11 @@ class Summary:
     def splits(self) -> dict[str, Split]:
         """The training data, and the dev data where there are any, by name."""
         return {"train": self.train} | ({"dev": self.dev} if self.dev else {})
+
+    @property
+    def tuned(self) -> bool:
+        """Whether decoding settings were tuned on dev."""
+        return self.dev is not None and self.recipe.training.tune
 
     def data_table(self) -> Table:
         """Files, sizes and digests of the data."""

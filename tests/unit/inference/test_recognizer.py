@@ -141,14 +141,6 @@ def test_tuning_is_no_worse_than_any_threshold(
     assert scores[tuned.threshold] == max(scores.values())
 
 
-def test_untuned_settings_are_not_changed(
-    recognizer: Recognizer, documents: list[Document], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fixed = recognizer.decoding.model_copy(update={"tune": False, "threshold": 0.0})
-    monkeypatch.setattr(recognizer, "decoding", fixed)
-    assert tune(recognizer, documents) == fixed
-
-
 def test_the_best_threshold_lies_between_scores() -> None:
     scored = [(0.9, True), (0.8, True), (0.6, False), (0.4, True), (0.2, False)]
     threshold, f1 = best_threshold(scored, gold=3)

@@ -276,10 +276,8 @@ def test_a_model_with_low_scores_is_evaluated_at_its_tuned_threshold(tmp_path: P
 
 
 def test_an_untuned_threshold_is_not_changed(tmp_path: Path) -> None:
-    toy = Toy(tmp_path, epochs=1)
-    toy.recognizer.decoding = toy.recognizer.decoding.model_copy(
-        update={"tune": False, "threshold": 0.25}
-    )
+    toy = Toy(tmp_path, epochs=1, tune=False)
+    toy.recognizer.decoding = toy.recognizer.decoding.model_copy(update={"threshold": 0.25})
     toy.loop._untuned = 0.25
     scored = toy.run().history[0].dev
     assert scored is not None

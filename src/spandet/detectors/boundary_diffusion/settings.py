@@ -197,6 +197,21 @@ _AUTHORS = {
 _PHI = 2.5
 _DECODING = {"threshold": _PHI / 3, "nms_decay": 1.0}
 
+_ENCODER = {
+    "transformer": {"pooling": "max"},
+    "fusion": {"kind": "bilstm", "layers": 2, "dropout": 0.1},
+}
+"""Section 4.2; the dropout is that of the released code."""
+_TRAINING = {
+    "epochs": 30,
+    "frozen_epochs": 5,
+    "batch_sentences": 8,
+    "encoder_lr": 2e-5,
+    "lr": 2e-5,
+    "warmup": 0.1,
+    "tune": False,
+}
+"""Section 5.3; epochs for GENIA, CoNLL 2003 and OntoNotes as in the released code."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
@@ -215,6 +230,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "merge_by": "label",  # section 4.3, de-duplication
             "crossing": "keep",
         },
+        "encoder": _ENCODER,
+        "training": _TRAINING,
     },
     "released-code": {
         "detector": {
@@ -231,6 +248,18 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "eta": 1.0,
         },
         "decoding": {**_DECODING, "crossing": "greedy", "one_label": False},
-        "training": {"bias_correction": False, "first_stage_scale": 2.0},
+        "encoder": _ENCODER,
+        "training": {**_TRAINING, "bias_correction": False, "first_stage_scale": 2.0},
+    },
+    "tuned": {
+        "encoder": {"transformer": {"freeze_embeddings": True}, "fusion": {"kind": "bilstm"}},
+        "training": {
+            "epochs": 4,
+            "batch_sentences": 8,
+            "batch_pieces": 768,
+            "encoder_lr": 1e-4,
+            "lr": 1e-3,
+        },
     },
 }
+"""`tuned` starts from the defaults of the class, which are ours."""

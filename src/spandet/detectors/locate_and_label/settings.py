@@ -85,6 +85,7 @@ _TRAINING = {
     "lr": 3e-5,
     "warmup": 0.1,
     "schedule": "linear",
+    "tune": False,
 }
 """Appendix A for ACE; its table 6 has other rates and batch sizes for other corpora."""
 

@@ -120,8 +120,18 @@ _AUTHORS: dict[str, Any] = {
 classified again, and the paper's rule of prediction."""
 _ENCODER = {"characters": {"cell": "gru", "pooling": "mean", "end_sign": False}}
 """Character part as in section 3.1, for recipes that have one."""
-_DECODING = {"threshold": 0.0, "tune": False, "crossing": "keep", "one_label": False}
-"""Keep every prediction that is more probable than "no entity"; nothing is tuned."""
+_DECODING = {"threshold": 0.0, "crossing": "keep", "one_label": False}
+"""Keep every prediction that is more probable than "no entity"."""
+_TRAINING = {
+    "epochs": 5,
+    "batch_sentences": 4,
+    "encoder_lr": 2e-5,
+    "lr": 2e-5,
+    "warmup": 0.1,
+    "schedule": "cosine",
+    "tune": False,
+}
+"""Sections 4.2 and 4.4; the batch size is that of the released code."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "detector": {
@@ -134,6 +144,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "encoder": _ENCODER,
         "decoding": _DECODING,
+        "training": _TRAINING,
     },
     "released-code": {
         "detector": {
@@ -150,5 +161,21 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "encoder": _ENCODER,
         "decoding": _DECODING,
+        "training": {**_TRAINING, "schedule": "linear"},
+    },
+    "tuned": {
+        "detector": {"cell": "lstm", "recurrent_dim": 256, "dropout": 0.2},
+        "encoder": {
+            "transformer": {"freeze_embeddings": True},
+            "fusion": {"kind": "bilstm", "norm": True},
+        },
+        "training": {
+            "epochs": 4,
+            "batch_sentences": 16,
+            "batch_pieces": 1024,
+            "encoder_lr": 1e-4,
+            "lr": 5e-4,
+        },
     },
 }
+"""`tuned` starts from the defaults of the class, which are ours."""

@@ -202,7 +202,6 @@ def test_prediction_equals_algorithm_2_over_all_spans(preset: str) -> None:
     assert decoded(made, given) == wanted
     assert PRESETS[preset]["decoding"] == {
         "threshold": 0.0,
-        "tune": False,
         "crossing": "keep",
         "one_label": False,
     }
