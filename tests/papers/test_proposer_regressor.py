@@ -342,4 +342,6 @@ def test_the_settings_of_characters_are_only_filled_in() -> None:
     without = ModelSettings.resolve({"encoder": {"hashed": {}}, "detector": chosen})
     assert without.encoder.characters is None
     own = {"encoder": {"characters": {"end_sign": True, "dim": 8}}, "detector": chosen}
-    assert ModelSettings.resolve(own).encoder.characters == CharacterSettings(cell="gru", dim=8)
+    assert ModelSettings.resolve(own).encoder.characters == CharacterSettings(
+        cell="gru", dim=8, dropout=0.0
+    )

@@ -29,15 +29,6 @@ def _tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(old_settings, "REMOVED", {"OvenSettings": {"light": True}})
 
 
-@pytest.mark.usefixtures("_tables")
-def test_an_old_name_is_read_as_the_new_one() -> None:
-    assert OvenSettings.build({"hotness": 180}, where="oven") == OvenSettings(heat=180)
-    assert OvenSettings.model_validate_json('{"hotness": 180, "fan": true}') == OvenSettings(
-        heat=180, fan=True
-    )
-
-
-@pytest.mark.usefixtures("_tables")
 def test_a_setting_that_moved_is_read_from_its_old_section() -> None:
     values: dict[str, Any] = {"encoder": {"hashed": {}}, "detector": {"name": "biaffine"}}
     old = Recipe.from_values({**values, "decoding": {"tune": False, "threshold": 0.3}})
@@ -50,6 +41,15 @@ def test_a_setting_that_moved_is_read_from_its_old_section() -> None:
     assert DecodingSettings.build({"tune": False}, where="decoding") == DecodingSettings()
 
 
+@pytest.mark.usefixtures("_tables")
+def test_an_old_name_is_read_as_the_new_one() -> None:
+    assert OvenSettings.build({"hotness": 180}, where="oven") == OvenSettings(heat=180)
+    assert OvenSettings.model_validate_json('{"hotness": 180, "fan": true}') == OvenSettings(
+        heat=180, fan=True
+    )
+
+
+@pytest.mark.usefixtures("_tables")
 def test_an_old_name_replaces_the_value_of_a_preset() -> None:
     assert OvenSettings.filled({"heat": 150, "fan": True}, {"hotness": 180}) == {
         "heat": 180,

@@ -118,8 +118,21 @@ _AUTHORS: dict[str, Any] = {
 }
 """Values of both presets: initial weights of the released code, one span per proposal, which is not
 classified again, and the paper's rule of prediction."""
-_ENCODER = {"characters": {"cell": "gru", "pooling": "mean", "end_sign": False}}
-"""Character part as in section 3.1, for recipes that have one."""
+_ENCODER = {
+    "transformer": {"layers": 4, "context": 128},
+    "characters": {
+        "embedding_dim": 50,
+        "dim": 100,
+        "cell": "gru",
+        "pooling": "mean",
+        "end_sign": False,
+        "dropout": 0.0,
+    },
+    "tags": {"dim": 50, "dropout": 0.0},
+    "word_vectors": {"dropout": 0.0},
+    "fusion": {"kind": "bigru", "norm": True},
+}
+"""Sections 3.1 and 4.2; recipes set `fusion.recurrent_dim` to twice the size of all parts."""
 _DECODING = {"threshold": 0.0, "crossing": "keep", "one_label": False}
 """Keep every prediction that is more probable than "no entity"."""
 _TRAINING = {
@@ -159,7 +172,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "reduction": "sentences",
             **_AUTHORS,
         },
-        "encoder": _ENCODER,
+        "encoder": {**_ENCODER, "transformer": {"layers": 4, "context": 64}},
         "decoding": _DECODING,
         "training": {**_TRAINING, "schedule": "linear"},
     },
