@@ -18,7 +18,7 @@ _NMS_OVERLAPS = (0.4, 0.5, 0.6, 0.7)
 
 
 def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSettings:
-    """The decoding settings with the highest F1 on these documents: threshold, odds and Soft-NMS."""
+    """The threshold, odds and Soft-NMS settings with the highest F1 on these documents."""
     corpus = list(documents)
     gold = _gold_keys(corpus)
     gold_count = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)

@@ -63,7 +63,7 @@ def test_a_published_method_is_the_papers_unless_a_preset_is_named() -> None:
         {**values, "detector": {**values["detector"], "preset": "paper"}}
     )
     assert recipe.model.encoder.transformer is not None
-    assert recipe.model.encoder.transformer.neighbour_sentences
+    assert recipe.model.encoder.transformer.neighbour_sentences == 1
     assert recipe.training.lr == 3e-5
     assert recipe.preset_line() == "locate-and-label, preset paper"
 

@@ -248,7 +248,10 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "eta": 1.0,
         },
         "decoding": {**_DECODING, "crossing": "greedy", "one_label": False},
-        "encoder": _ENCODER,
+        "encoder": {
+            **_ENCODER,
+            "transformer": {"pooling": "max", "neighbour_sentences": 2, "separators": True},
+        },
         "training": {**_TRAINING, "bias_correction": False, "first_stage_scale": 2.0},
     },
     "tuned": {

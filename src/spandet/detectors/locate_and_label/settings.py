@@ -72,7 +72,7 @@ class LocateAndLabelSettings(DetectorSettings):
 
 _FEW_NEGATIVES = {"negative_ratio": 5.0, "negative_extra": 2}
 _ENCODER = {
-    "transformer": {"layers": 4, "pooling": "max", "neighbour_sentences": True},
+    "transformer": {"layers": 4, "pooling": "max", "neighbour_sentences": 1},
     "characters": {"dim": 50},
     "tags": {"dim": 50},
     "fusion": {"kind": "bilstm"},
