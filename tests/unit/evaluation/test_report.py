@@ -12,8 +12,8 @@ from rich.console import Console
 from spandet.evaluation import Comparison, Report, Statistics, compare, describe, evaluate
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
 
-SCORES = ("micro", "macro", "boundary", "labelling", "nested", "flat")
-SCORES += ("nested_same_label", "nested_other_label")
+OVERALL = ("micro", "macro", "boundary", "labelling")
+SCORES = (*OVERALL, "nested", "nested_same_label", "nested_other_label", "flat")
 GROUPS = ("labels", "depths", "lengths", "exact_lengths")
 
 
