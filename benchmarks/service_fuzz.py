@@ -224,17 +224,17 @@ def attack(client: httpx.Client, address: str, options: argparse.Namespace) -> l
 def send(client: httpx.Client, sent: Sent) -> tuple[int, str]:
     method, path, body, headers = sent
     try:
-        answer = client.request(method, path, content=body, headers=headers)
+        response = client.request(method, path, content=body, headers=headers)
     except httpx.WriteError:
         return 413, ""  # the service has closed the connection during a huge body
-    if answer.status_code not in EXPECTED:
-        return answer.status_code, f"status {answer.status_code}: {answer.text[:300]}"
-    kind = answer.headers.get("Content-Type", "")
+    if response.status_code not in EXPECTED:
+        return response.status_code, f"status {response.status_code}: {response.text[:300]}"
+    kind = response.headers.get("Content-Type", "")
     if kind.startswith("application/json") and method != "HEAD":
-        json.loads(answer.content)
-    if answer.status_code >= 400 and method != "HEAD" and "detail" not in answer.text:
-        return answer.status_code, "the response has no detail"
-    return answer.status_code, ""
+        json.loads(response.content)
+    if response.status_code >= 400 and method != "HEAD" and "detail" not in response.text:
+        return response.status_code, "the response has no detail"
+    return response.status_code, ""
 
 
 if __name__ == "__main__":

@@ -44,10 +44,10 @@ def seconds_of(address: str, method: str, path: str, count: int) -> list[float]:
         began = time.perf_counter()
         with closing(HTTPConnection(place.hostname or "", place.port, timeout=60)) as client:
             client.request(method, path, body=TEXT, headers={"Content-Type": "application/json"})
-            answer = client.getresponse()
-            answer.read()
-        if answer.status != 200:
-            sys.exit(f"{method} {path}: {answer.status}")
+            response = client.getresponse()
+            response.read()
+        if response.status != 200:
+            sys.exit(f"{method} {path}: {response.status}")
         taken.append(time.perf_counter() - began)
     return taken
 

@@ -101,32 +101,32 @@ def service(model: str, *options: str) -> Iterator[tuple[str, psutil.Process]]:
 def ask(client: httpx.Client, text: str, expected: object, tally: Tally) -> None:
     began = time.perf_counter()
     try:
-        answer = client.post("/v1/entities", json={"text": text})
+        response = client.post("/v1/entities", json={"text": text})
     except httpx.HTTPError as error:
         tally.problems.append(f"no response to {text!r}: {error!r}")
         return
-    if answer.status_code == 429:
+    if response.status_code == 429:
         tally.refused += 1
-        time.sleep(float(answer.headers["Retry-After"]))
-    elif answer.status_code != 200:
-        tally.problems.append(f"{answer.status_code}: {answer.text[:200]}")
-    elif not same(answer.json(), expected):
-        tally.problems.append(f"wrong response to {text!r}: {answer.text[:200]}")
+        time.sleep(float(response.headers["Retry-After"]))
+    elif response.status_code != 200:
+        tally.problems.append(f"{response.status_code}: {response.text[:200]}")
+    elif not same(response.json(), expected):
+        tally.problems.append(f"wrong response to {text!r}: {response.text[:200]}")
     else:
         tally.seconds.append(time.perf_counter() - began)
 
 
-def same(answer: object, expected: object) -> bool:
+def same(response: object, expected: object) -> bool:
     """Whether two values are equal up to rounding of scores, which depends on the batch."""
-    if isinstance(answer, float) and isinstance(expected, float):
-        return abs(answer - expected) < 1e-4
-    if isinstance(answer, dict) and isinstance(expected, dict):
-        return answer.keys() == expected.keys() and all(
-            same(answer[key], expected[key]) for key in answer
+    if isinstance(response, float) and isinstance(expected, float):
+        return abs(response - expected) < 1e-4
+    if isinstance(response, dict) and isinstance(expected, dict):
+        return response.keys() == expected.keys() and all(
+            same(response[key], expected[key]) for key in response
         )
-    if isinstance(answer, list) and isinstance(expected, list):
-        return len(answer) == len(expected) and all(map(same, answer, expected))
-    return answer == expected
+    if isinstance(response, list) and isinstance(expected, list):
+        return len(response) == len(expected) and all(map(same, response, expected))
+    return response == expected
 
 
 def load(

@@ -217,7 +217,7 @@ def reassigned_category(span: Span, entity: Entity | None, alpha_2: float) -> in
 
 
 def soft_weight(overlap: float, *, positive: bool, eta: float) -> float:
-    """Eq. 11: w. Whether a span is positive is said by `is_positive` or by the IoU with α2."""
+    """Eq. 11: w. Whether a span is positive is decided by `is_positive` or by the IoU with α2."""
     return math.pow(overlap if positive else 1 - overlap, eta)
 
 
