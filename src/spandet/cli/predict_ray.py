@@ -30,7 +30,7 @@ def predict_on_ray(
     workers: int | None,
     shard_bytes: int,
 ) -> int:
-    """Write a folder of parts; gives the number of bad records that were passed over."""
+    """Write a folder of parts; returns the number of bad records that were skipped."""
     from spandet.integrations.ray_engine import RayJob, run_ray
 
     if output == "-":

@@ -1,4 +1,4 @@
-"""Documents through a recognizer, window by window; one that cannot be predicted stays alone."""
+"""Prediction window by window, with documents that cannot be predicted reported or skipped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spandet.text import Document
 
 Predict = Callable[[Sequence[Document]], Iterable[Document]]
 _OF_ONE_DOCUMENT = (FormatError, UsageError, ValueError)
-"""What may be wrong with one document (spans and sentences raise ValueError). Everything else,
-such as a missing package, ends the job."""
+"""Errors of a single document (spans and sentences raise ValueError). All other errors, such as a
+missing package, end the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Skipped:
 
     document: Document
     problem: str
-    """Names the document."""
+    """The error message, with the name of the document."""
     is_usage: bool = False
-    """Is it a UsageError?"""
+    """Whether the error is a UsageError."""
 
     @property
     def error(self) -> SpandetError:
@@ -33,7 +33,7 @@ class Skipped:
 
 
 Entry = Document | Skipped
-"""What becomes of a document of the input."""
+"""The result for a document of the input."""
 
 
 def predicted_windows(
@@ -44,18 +44,18 @@ def predicted_windows(
     done: int = 0,
     where: str = "the input",
 ) -> Iterator[list[Entry]]:
-    """Windows of documents with their entities, in order and without gaps.
+    """Predict windows of documents; yields one entry per document, in order.
 
     Args:
-        documents: What to predict.
+        documents: The documents.
         predict: Finds the entities of one window.
         skip_bad: Yield a document that cannot be predicted as `Skipped`.
-        done: How many documents of the input came before these.
-        where: What messages call the input.
+        done: Number of documents of the input before these.
+        where: Name of the input in messages.
 
     Raises:
         FormatError: a document cannot be predicted, and `skip_bad` is not set; names it.
-        UsageError: the same, and it is not its data that is wrong.
+        UsageError: the same, if the cause is not its data.
     """
     reading = _Reading(documents, done, where, skip_bad=skip_bad)
     for window in windows(reading.documents()):
@@ -83,7 +83,7 @@ class _Reading:
         self, documents: Iterable[Document], done: int, where: str, *, skip_bad: bool
     ) -> None:
         self.done = done
-        """Documents of the input before those that were not taken yet."""
+        """Number of documents of the input that were taken."""
         self._documents = documents
         self._where = where
         self._skip_bad = skip_bad
@@ -109,7 +109,7 @@ class _Reading:
         return entries
 
     def without(self, problems: dict[int, Exception], entries: Sequence[Entry]) -> list[Entry]:
-        """The entries, where some of the documents among them have turned out to be bad."""
+        """The entries, with documents that could not be predicted replaced by `Skipped`."""
         errors = iter([problems.get(n) for n in range(len(entries))])
         return [
             self._skipped(entry, number, error)
@@ -130,9 +130,9 @@ class _Reading:
 def _problems(
     window: Sequence[Document], error: Exception, predict: Predict, first: int = 0
 ) -> dict[int, Exception]:
-    """What is wrong with single documents of a window that cannot be predicted, by number.
+    """Find the documents of a window that cannot be predicted; returns their errors by number.
 
-    Halves that can be predicted are searched no further.
+    The window is bisected; halves that can be predicted are not searched further.
     """
     if len(window) == 1:
         return {first: error}

@@ -1,4 +1,4 @@
-"""How a stream of documents becomes batches: windows of bounded size, sorted by length inside."""
+"""Batches from a stream of documents: windows of bounded size, sorted by length inside."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WINDOW_SENTENCES = 1024
 _WINDOW_CHARACTERS = 1 << 18
 _BATCH_SENTENCES = 64
 _NEIGHBOURS = 3
-"""Batches that are alike in pieces and are sorted anew by words."""
+"""Number of neighbouring batches that are sorted again, by words."""
 
 
 def documents_of(stream: Iterable[Document | str]) -> Iterator[Document]:
-    """Documents as they are, and texts as documents.
+    """Convert texts in a stream to documents; documents are unchanged.
 
     Raises:
-        UsageError: something in the stream is neither, or the stream is one text.
+        UsageError: an item of the stream is neither, or the stream is a single text.
     """
     if isinstance(stream, str | Document):
         raise UsageError("predict takes many documents or texts, such as [text], got one alone")
@@ -36,10 +36,10 @@ def _document(item: Document | str) -> Document:
 
 
 def windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Runs of documents with enough sentences to sort by length.
+    """Split a stream into runs of documents with enough sentences to sort by length.
 
-    A run is bounded: by its sentences, each document counting for one at least, and by its
-    characters, unless it is one document. Each run depends only on where it starts.
+    A run has a maximum number of sentences (each document counts as at least one) and, unless it is
+    one document, of characters. Each run depends only on its first document.
     """
     window: list[Document] = []
     sentences = characters = 0
@@ -60,41 +60,42 @@ def windows(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def batches(
     runs: Sequence[Sequence[int]], sizes: Sequence[int], words: Sequence[int], budget: int
 ) -> Iterable[tuple[int, ...]]:
-    """Indices of similar size together.
+    """Group indices of similar size in batches.
 
-    The longest come first, so that later batches fit into the memory that earlier ones have left.
+    The longest come first, so that later batches fit into the memory that earlier ones have freed.
 
     Args:
-        runs: Indices that are read as one; the first has the size of all.
-        sizes: Pieces by index.
-        words: Words by index.
-        budget: Most pieces of a batch with more than one run, padding counted.
+        runs: Indices that are encoded together; the first has the size of all.
+        sizes: Number of pieces by index.
+        words: Number of words by index.
+        budget: Maximum number of pieces of a batch with more than one run, including padding.
     """
     return reversed(list(length_buckets(runs, sizes, words, Budget(_BATCH_SENTENCES, budget))))
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a batch may hold, unless it is one run."""
+    """Maximum size of a batch, unless it is one run."""
 
     sentences: int
     pieces: int
-    """With padding."""
+    """Including padding."""
 
 
 def length_buckets(
     runs: Iterable[Sequence[int]], pieces: Sequence[int], words: Sequence[int], budget: Budget
 ) -> Iterator[tuple[int, ...]]:
-    """All sentences in batches, from short to long.
+    """Group all sentences in batches, from short to long.
 
-    Sorted by pieces for the encoder; by these alone, a fifth of what a detector gets would be
-    padding, as names are words of many pieces. So neighbours are sorted once more, by words.
+    Sorted by pieces, for the encoder. With this alone, a fifth of the words of a batch would be
+    padding, because names have many pieces per word. So neighbouring batches are sorted again, by
+    words.
 
     Args:
-        runs: Sentences that are read as one, and so stay together.
-        pieces: Of each sentence; those of a run have one number.
-        words: Of each sentence.
-        budget: Of a batch.
+        runs: Sentences that are encoded together, and stay in one batch.
+        pieces: Number of pieces of each sentence; the same number for all sentences of a run.
+        words: Number of words of each sentence.
+        budget: Maximum size of a batch.
     """
     by_pieces = sorted(runs, key=lambda run: pieces[run[0]])
     batches = list(_cut(by_pieces, pieces, budget))
@@ -108,7 +109,7 @@ def length_buckets(
 def _cut(
     runs: Iterable[Sequence[int]], pieces: Sequence[int], budget: Budget
 ) -> Iterator[list[Sequence[int]]]:
-    """A new batch where the next run would break the budget."""
+    """Split runs into batches; a new batch begins where the next run would exceed the budget."""
     batch: list[Sequence[int]] = []
     sentences = longest = 0
     for run in runs:

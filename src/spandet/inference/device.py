@@ -35,12 +35,12 @@ def _best() -> str:
 
 
 def precision_of(wanted: str, *, where: str, bf16_on_cpu: bool = False) -> Precision:
-    """The precision for the best device; "auto" is half precision where the hardware has it.
+    """The precision for the best device; "auto" is half precision if the hardware supports it.
 
     Args:
         wanted: "auto", "fp32", "bf16" or "fp16".
         where: Section of the setting, for the error message.
-        bf16_on_cpu: May "auto" be bf16 on a CPU with instructions for it?
+        bf16_on_cpu: Whether "auto" may be bf16 on a CPU with instructions for it.
 
     Raises:
         ConfigError: the device cannot compute in this precision.

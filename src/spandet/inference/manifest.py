@@ -1,7 +1,7 @@
 """The manifest of a model folder: size and SHA-256 of every file that is read when it is loaded.
 
-`manifest.json` is written last and checked first. So a model that is damaged, incomplete, or half
-overwritten is refused by the name of the file, and never loaded as something else.
+`manifest.json` is written last and checked first. So a model that is damaged, incomplete, or partly
+overwritten is refused, and the error names the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MANIFEST = "manifest.json"
 UNCHECKED = "SPANDET_UNCHECKED"
 """The environment variable that, set to 1, skips the check."""
 PROMISE = "manifest"
-"""The key of config.json that says that there is a manifest, so that its loss is noticed."""
+"""The key of config.json for models with a manifest, so that a missing manifest is detected."""
 CONFIG = "config.json"
 
 _DRAFT = ".model.part"
@@ -34,11 +34,11 @@ _Listed = Mapping[str, tuple[int, str]]
 
 
 def check_files(folder: Path) -> None:
-    """Compare the files of a model with its manifest. A model from before manifests has none.
+    """Compare the files of a model with its manifest; models of older versions have none.
 
     Raises:
-        UsageError: names the first file that is missing, is not as it was written, or is none of
-            the model's.
+        UsageError: names the first file that is missing, has changed, or does not belong to the
+            model.
     """
     if os.environ.get(UNCHECKED) == "1":
         return
@@ -63,9 +63,9 @@ def refresh_manifest(folder: Path) -> None:
 
 @contextmanager
 def replacing_model(folder: Path) -> Iterator[Path]:
-    """An empty folder for all files of a model, which replace those in `folder` at the end.
+    """Open an empty folder for all files of a model, which replace those in `folder` at the end.
 
-    Whenever the process is killed, the folder holds the old model, the new one, or one that
+    If the process is killed, the folder contains the old model, the new one, or one that
     `check_files` refuses until `finish_replacing` completes it.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def replacing_model(folder: Path) -> Iterator[Path]:
 
 
 def finish_replacing(folder: Path) -> None:
-    """Complete what a killed process has begun to replace; remove what it has not begun with."""
+    """Complete a replacement that a killed process has begun, or remove its incomplete files."""
     draft = folder / _DRAFT
     if (draft / MANIFEST).exists():  # written last: the draft was complete
         _take_over(draft, folder)
@@ -90,7 +90,7 @@ def finish_replacing(folder: Path) -> None:
 
 
 def is_inside(name: str) -> bool:
-    """Is this a path that leads to nothing outside of the folder that it is relative to?"""
+    """Whether a relative path stays inside its folder."""
     path = PurePosixPath(name)
     return not (path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name)
 
@@ -99,9 +99,9 @@ def _take_over(draft: Path, folder: Path) -> None:
     names = _read(draft)
     stale = set(_listed_before(folder)) - set(names)
     (folder / MANIFEST).unlink(missing_ok=True)
-    # The settings come first, because they promise a manifest: until it is there, nothing loads.
+    # The settings come first, because they require a manifest: without it, the model is refused.
     for name in sorted(names, key=lambda name: name != CONFIG):
-        if (draft / name).exists():  # else it was moved before the process was killed
+        if (draft / name).exists():  # else it was renamed before the process was killed
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).replace(folder / name)
     for name in {*stale, *_strangers(folder, names)}:
@@ -112,7 +112,7 @@ def _take_over(draft: Path, folder: Path) -> None:
 def _listed_before(folder: Path) -> Iterable[str]:
     try:
         return _read(folder)
-    except UsageError:  # none, or damaged: nobody can say which files were the model's
+    except UsageError:  # missing or damaged: the files of the old model are unknown
         return ()
 
 
@@ -122,7 +122,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _strangers(folder: Path, listed: Collection[str]) -> list[str]:
-    """Files that are not listed, and that change what is loaded by being there."""
+    """Files that are not listed but would be loaded with the model."""
     found = [_EXPORT] if (folder / _EXPORT).exists() else []
     if any(name.startswith(f"{_TOKENIZER}/") for name in listed):
         inside = sorted((folder / _TOKENIZER).iterdir())
@@ -168,7 +168,7 @@ def _read(folder: Path) -> _Listed:
     values = read_json(path)
     try:
         listed = {name: (own["bytes"], own["sha256"]) for name, own in values["files"].items()}
-        # Every byte counts: one that differs could as well be in a digest.
+        # Compared byte by byte: a damaged byte could be in a digest.
         intact = _rendered(listed) == path.read_bytes() and all(map(is_inside, listed))
     except (LookupError, TypeError, AttributeError):
         intact = False

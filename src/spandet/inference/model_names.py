@@ -1,4 +1,4 @@
-"""Which models there are: bundled with the package, in a folder of one's own, or on the hub."""
+"""Lookup of models by name: bundled with the package, in a local folder, or on the hub."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLE = "SPANDET_MODELS"
 """The environment variable that names the folder of local models."""
 RUN, CARD = "run.json", "README.md"
 PACK = "pack.json"
-"""What packing has cost a model that came out of it."""
+"""The report of packing, in the folder of a packed model."""
 _BUNDLED = Path(__file__).parents[1] / "models"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.onnx.data", "*.txt", "*.md"]
@@ -31,7 +31,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How well a model was found to be, and on what."""
+    """The F1 of a model, and the data that it was measured on."""
 
     data: str
     f1: float
@@ -53,17 +53,17 @@ class Listed:
 
     @property
     def dev_f1(self) -> float | None:
-        """The first figure, where one is known."""
+        """The first F1, if one is known."""
         return self.measured[0].f1 if self.measured else None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The values as a JSON object."""
         plain = asdict(self) | {"labels": list(self.labels), "dev_f1": self.dev_f1}
         return plain | {"measured": [asdict(one) for one in self.measured]}
 
 
 def local_folder() -> Path:
-    """Where local models are: in $SPANDET_MODELS, or in the user's data folder."""
+    """The folder of local models: $SPANDET_MODELS, or in the user's data folder."""
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser()
     if sys.platform == "win32":
@@ -76,10 +76,10 @@ def local_folder() -> Path:
 
 
 def find_model(name: str | PathLike[str]) -> Path:
-    """The folder of a model: its own path, its name here, or its id on the hub.
+    """Find the folder of a model by its path, its name, or its id on the hub.
 
     Raises:
-        UsageError: there is none; says where it was looked for.
+        UsageError: there is none; names the places that were searched.
     """
     wanted = os.fspath(name)
     if Path(wanted).is_dir():
@@ -87,7 +87,7 @@ def find_model(name: str | PathLike[str]) -> Path:
     for _, folder in _named():
         if folder.name == wanted:
             return folder
-    # "runs/mdoel" beside a folder "runs" is a mistake in a path, not somebody's id.
+    # "runs/mdoel", if there is a folder "runs", is a mistake in a path, not a hub id.
     if _HUB_ID.fullmatch(wanted) and not Path(wanted).parent.is_dir():
         return _downloaded(wanted)
     known = ", ".join(folder.name for _, folder in _named()) or "none yet"
@@ -99,7 +99,7 @@ def find_model(name: str | PathLike[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What config.json says."""
+    """The contents of config.json."""
 
     labels: tuple[str, ...]
     sections: dict[str, Any]
@@ -107,10 +107,10 @@ class Config:
 
 
 def read_config(folder: Path) -> Config:
-    """The settings and labels of a model.
+    """Read the settings and labels of a model.
 
     Raises:
-        UsageError: there are none, or they are damaged.
+        UsageError: they are missing or damaged.
     """
     path = folder / CONFIG
     if not path.exists():
@@ -137,10 +137,10 @@ def models() -> Iterator[Listed]:
 
 
 def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Listed:
-    """What the files of a model say about it.
+    """Read the description of a model from its files.
 
     Raises:
-        UsageError: they do not say it.
+        UsageError: the files are missing or damaged.
     """
     config = read_config(folder)
     try:
@@ -165,23 +165,23 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
 
 
 def is_flat(folder: Path, overrides: Iterable[str] = ()) -> bool:
-    """Do a model's settings say that no two of its entities overlap?
+    """Whether a model's settings exclude overlapping entities.
 
     Raises:
-        UsageError: it has no settings, or they are damaged.
+        UsageError: the settings are missing or damaged.
     """
     decoding = override(read_config(folder).sections, overrides).get("decoding")
     return isinstance(decoding, dict) and decoding.get("flat") is True
 
 
 def measured(folder: Path) -> tuple[Measured, ...]:
-    """The figures of a model as it is: packed, it is another than at the end of its training.
+    """The scores of a model: those after packing, or else those at the end of its training.
 
-    This is the one source of them: whoever shows any takes them from here. Nothing is known of a
-    model that was trained without dev data.
+    This is the only source of scores that are shown. A model that was trained without dev data has
+    none.
 
     Raises:
-        UsageError: the file that should have them is damaged.
+        UsageError: the file with the scores is damaged.
     """
     name = PACK if (folder / PACK).exists() else RUN
     if not (folder / name).exists():
@@ -195,12 +195,12 @@ def measured(folder: Path) -> tuple[Measured, ...]:
     except (LookupError, TypeError, ValueError):
         found = ()
     if not found:
-        raise UsageError(f"{folder / name} is damaged: it says no F1")
+        raise UsageError(f"{folder / name} is damaged: it has no F1")
     return found
 
 
 def fingerprint(folder: Path) -> str:
-    """A digest of all files that decide what a model finds: weights, settings, vocabularies."""
+    """Checksum of all files that predictions depend on: weights, settings, vocabularies."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in _READ_FILES and path.name not in (RUN, PACK) and path.is_file():
@@ -222,12 +222,12 @@ def _named() -> Iterator[tuple[Literal["bundled", "local"], Path]]:
 def _models_in(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if (path / CONFIG).is_file())
-    except OSError:  # nobody has put a model there yet
+    except OSError:  # the folder does not exist
         return []
 
 
 def _downloaded(hub_id: str) -> Path:
-    """A copy of a model on the hub: settings, vocabularies and safetensors, no pickles, no code."""
+    """Fetch a model from the hub: settings, vocabularies and safetensors, no pickles, no code."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 (slow to import)
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
 

@@ -42,15 +42,15 @@ from spandet.text import Document, Entity, WordSpan
 
 
 class Recognizer:
-    """Finds entities in documents. Reading from it is thread safe."""
+    """Finds entities in documents. Prediction is thread-safe."""
 
     long_sentences = LongSentences()
-    """What is read in windows; another value may be set."""
+    """Sizes of the windows over long sentences; may be replaced."""
     exported: Exported | None = None
-    """The parts that are ONNX graphs, if the model was exported."""
+    """The methods that ONNX Runtime computes, if the model was exported."""
     tagger: Tagger | None = None
-    """Who gives words their part-of-speech tags, for a model that reads them, where documents have
-    none. Without it, a known tag set is left to spaCy."""
+    """Computes part-of-speech tags for documents without tags, if the model uses tags. By default
+    spaCy, for tag sets that it has."""
 
     def __init__(self, settings: ModelSettings, encoder: Encoder, labels: tuple[str, ...]) -> None:
         self.settings = settings
@@ -94,19 +94,19 @@ class Recognizer:
         progress: bool = False,
         **keywords: Unpack[PredictKeywords],
     ) -> Iterator[Document]:
-        """The same documents in order with the entities that were found, as a stream.
+        """Find the entities of documents; yields the documents in order, as a stream.
 
-        It reads ahead by a bounded number of sentences, and holds no more than these.
+        It reads ahead by a limited number of sentences.
 
         Args:
-            documents: What to read, documents or texts; entities that they have are replaced.
+            documents: Documents or texts; entities of documents are replaced.
             options: Which entities to return, and how much to compute at once.
             progress: Show progress on stderr.
             **keywords: Single fields of `PredictOptions`: `min_score`, `labels`, `flat`,
                 `batch_pieces`; they replace those of `options`.
 
         Raises:
-            UsageError: an argument cannot be used, or the model needs tags that nobody knows.
+            UsageError: an argument cannot be used, or the model needs tags and there is no tagger.
         """
         chosen = PredictOptions.of(options, **keywords)
         found = self._predict(
@@ -187,7 +187,7 @@ class Recognizer:
             yield replace(document, entities=tuple(entities))
 
     def examples_of(self, document: Document) -> list[Example]:
-        """The document's sentences as the encoder reads them."""
+        """The document's sentences as examples for the encoder, with context."""
         return examples_of(
             document,
             context_words=self.encoder.context_words,
@@ -196,10 +196,10 @@ class Recognizer:
         )
 
     def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
-        """The same with tags, if the model reads them and there are none.
+        """Add part-of-speech tags to examples without tags, if the model uses tags.
 
         Raises:
-            UsageError: nobody can tag them; says what to install, or that there is no tagger.
+            UsageError: there is no tagger, or it is not installed.
         """
         if not getattr(self.encoder, "needs_tags", False) or not self.encoder.vocabulary.tags:
             return examples
@@ -214,17 +214,17 @@ class Recognizer:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.detector.parameters()).device
 
     def modules(self) -> nn.ModuleDict:
-        """All weights under one roof."""
+        """Encoder and detector as one module."""
         return nn.ModuleDict({"encoder": self.encoder, "detector": self.detector})
 
     def save_pretrained(self, folder: str | PathLike[str]) -> None:
         """Write the model: weights, settings, labels, vocabularies, tokenizer, manifest.
 
-        A model that is there already is replaced; other files stay.
+        An existing model in the folder is replaced; other files are kept.
         """
         save(self, Path(folder))
 
@@ -236,14 +236,14 @@ class Recognizer:
         *,
         device: str | torch.device | None = None,
     ) -> Recognizer:
-        """The model that `save_pretrained` or a training run wrote.
+        """Load a model that `save_pretrained` or a training run wrote.
 
         Args:
             name: Its folder, the name of a bundled or local model (see `spandet models`), or its
                 id on the Hugging Face hub ("owner/name").
             overrides: Settings to change, such as `decoding.threshold=0.3`.
-            device: Where to compute: "cpu" (as without one), "cuda", "cuda:1", "mps", or "auto" for
-                the best that there is.
+            device: Device to compute on: "cpu" (the default), "cuda", "cuda:1", "mps", or "auto"
+                for the best one.
 
         Raises:
             UsageError: there is no such model or device, or the model is damaged, or the overrides
@@ -254,7 +254,7 @@ class Recognizer:
     def entities(
         self, candidates: Candidates, decoding: DecodingSettings
     ) -> Iterator[tuple[int, Entity[WordSpan]]]:
-        """What is decoded, by name: the number of the sentence in its batch, and the entity."""
+        """Decode candidates; yields the number of the sentence in its batch, and the entity."""
         for whole in assemble(candidates, decoding):
             yield whole.sentence, self.entity(whole)
 

@@ -1,8 +1,8 @@
-"""Part-of-speech tags for words that come without: spaCy's, where they are what a model has learnt.
+"""Part-of-speech tags by spaCy for words without tags, if a model was trained on its tag set.
 
-A model stores the names of the tags that it has seen. Two tag sets are known by their names: that
-of the Penn Treebank, which spaCy calls `tag_`, and the universal one, `pos_`. Words stay as they
-are: tags never change where an entity may begin.
+A model stores the names of the tags in its training data. Two tag sets are recognised by them: that
+of the Penn Treebank (`tag_` in spaCy) and the universal one (`pos_`). The tokenisation is not
+changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from spandet.errors import UsageError
 
 Tagger = Callable[[Sequence[str]], Sequence[str]]
-"""One tag for each word of a sentence."""
+"""A function that returns one tag for each word of a sentence."""
 
 PIPELINE_VARIABLE = "SPANDET_SPACY"
 """The environment variable that names another spaCy pipeline."""
@@ -30,10 +30,10 @@ ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X S
 
 
 def tagger_for(tags: Sequence[str]) -> Tagger:
-    """Who gives tags of this set.
+    """The tagger for a tag set.
 
     Raises:
-        UsageError: no tagger is known for it, or it is not installed.
+        UsageError: there is no tagger for it, or it is not installed.
     """
     known = set(tags)
     if known <= set(_UNIVERSAL.split()):

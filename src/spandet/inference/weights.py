@@ -1,9 +1,8 @@
-"""The file of a model's weights: as they are, in half precision, or in eight bits.
+"""The file of a model's weights: in float32, float16 or int8.
 
-A safetensors file in which every tensor has its own name, and its type says how it is kept: float16
-is widened, and int8 is a matrix whose row i stands for `row * scale[i]`, with the scales under the
-matrix's name and `:scale`. Everything else is as it is. Loaded weights are always in full, so that
-a model is as fast from any of these files.
+A safetensors file with one tensor per weight. Tensors in float16 are converted to float32 in
+loading. An int8 matrix is multiplied by its scales, one per row, which are stored under its name
+with `:scale`. All other types are unchanged. So a model has the same speed from each of the files.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from spandet.formats.target import Target
 FILE = "model.safetensors"
 """Its name in the folder of a model."""
 Kept = Literal["float32", "half", "int8"]
-"""How weights are kept in it."""
+"""Type of the stored weights."""
 
 _SCALE = ":scale"
 _MOST = 127
 _SHORT_ROW = 32
-"""A row of fewer weights is not worth a scale."""
+"""Matrices with shorter rows are not quantised."""
 
 
 def save_weights(weights: Mapping[str, Tensor], folder: Path, kept: Kept = "float32") -> None:
-    """Write the weights of a model; the file appears whole or not at all."""
+    """Write the weights of a model; the file is written completely or not at all."""
     stored: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if kept == "int8" and _is_matrix(tensor):
@@ -46,10 +45,10 @@ def save_weights(weights: Mapping[str, Tensor], folder: Path, kept: Kept = "floa
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a model, all of them in full.
+    """Load the weights of a model, converted to float32.
 
     Raises:
-        UsageError: it cannot be read, or matrices and scales do not belong together.
+        UsageError: the file cannot be read, or matrices and scales do not match.
     """
     path = folder / FILE
     try:
@@ -71,7 +70,7 @@ def _is_matrix(tensor: Tensor) -> bool:
 
 
 def _in_eight_bits(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers from -127 to 127, and what each row of them is to be multiplied by."""
+    """Quantise a matrix to -127 … 127; returns it with the scale of each row."""
     scales = matrix.abs().amax(dim=1).float() / _MOST
     divisors = torch.where(scales > 0, scales, 1.0)
     return (matrix / divisors[:, None]).round().to(torch.int8), scales

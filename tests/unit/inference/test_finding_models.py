@@ -61,7 +61,7 @@ def test_a_packed_model_is_listed_with_the_scores_of_packing(shelf: Path) -> Non
     assert found.dev_f1 == 0.4
     assert found.to_json()["measured"] == scores
     (folder / "pack.json").write_text('{"scores": []}')
-    with pytest.raises(UsageError, match=r"a/pack\.json is damaged: it says no F1"):
+    with pytest.raises(UsageError, match=r"a/pack\.json is damaged: it has no F1"):
         list(models())
 
 
