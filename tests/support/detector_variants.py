@@ -91,7 +91,7 @@ def variants() -> list[Variant]:
 
 def _variants_of(name: str) -> Iterator[Variant]:
     row = DETECTORS[name]
-    presets = {key: preset["detector"] for key, preset in row.presets.items()}
+    presets = {key: own["detector"] for key, own in row.presets.items() if "detector" in own}
     for base, values in {"defaults": {}, **presets}.items():
         for change in _changes(name):
             same = bool(change) and change.items() <= values.items()
