@@ -21,6 +21,7 @@ rows = 64
 dim = 16
 [detector]
 name = "locate-and-label"
+preset = "tuned"
 lengths = [1, 2, 3]
 [training]
 epochs = 4

@@ -40,6 +40,7 @@ dim = 16
 
 [detector]
 name = "locate-and-label"
+preset = "tuned"
 lengths = [1, 2, 3]
 dropout = {dropout}
 

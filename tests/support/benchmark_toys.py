@@ -12,7 +12,14 @@ from spandet.training import Recipe, train
 
 VALUES = {
     "encoder": {"hashed": {}, "fusion": {"dim": 32}},
-    "detector": {"name": "boundary-diffusion", "dim": 16, "heads": 2, "layers": 1, "draws": 2},
+    "detector": {
+        "name": "boundary-diffusion",
+        "preset": "tuned",
+        "dim": 16,
+        "heads": 2,
+        "layers": 1,
+        "draws": 2,
+    },
     "training": {"epochs": 3, "batch_sentences": 4, "lr": 0.02},
 }
 RECIPE = Recipe.from_values(VALUES)

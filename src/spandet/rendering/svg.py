@@ -153,6 +153,8 @@ def axis_ticks(values: Iterable[float]) -> list[float]:
     step = next(power * factor for factor in (1, 2, 5, 10) if size <= 5 * power * factor)
     slack = 1e-10 * span  # multiples of a step such as 0.1 are not exact
     first, last = math.floor((low + slack) / step), math.ceil((high - slack) / step)
+    first -= first * step > low + 5 * slack  # large values: the division is not exact either
+    last += last * step < high - 5 * slack
     return [i * step for i in range(first, max(last, first + 1) + 1)]
 
 

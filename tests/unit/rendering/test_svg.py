@@ -66,6 +66,7 @@ def test_rows_have_a_dot_for_every_number(
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1))
 @example([0.0, 3e-05, -7.75180355863555e-174])  # a step of 5e-06 is a little less
 @example([0.0, -1e-13])
+@example([999999999.6999999, 1000000000.0])
 @example([0.0, 0.3])
 def test_an_axis_encloses_all_and_is_short(values: list[float]) -> None:
     ticks = axis_ticks(values)

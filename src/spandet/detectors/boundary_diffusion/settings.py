@@ -255,6 +255,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "training": {**_TRAINING, "bias_correction": False, "first_stage_scale": 2.0},
     },
     "tuned": {
+        "detector": {},
         "encoder": {"transformer": {"freeze_embeddings": True}, "fusion": {"kind": "bilstm"}},
         "training": {
             "epochs": 4,

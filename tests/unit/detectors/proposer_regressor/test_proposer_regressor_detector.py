@@ -193,7 +193,7 @@ def algorithm_two(made: ProposerRegressor, given: WordFeatures) -> set[Any]:
     return result
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["paper", "released-code"])
 def test_prediction_equals_algorithm_2_over_all_spans(preset: str) -> None:
     given = words(9, 2, 0, 6)
     made = undecided(detector(**PRESETS[preset]["detector"]), given)
