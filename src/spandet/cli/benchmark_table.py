@@ -53,14 +53,14 @@ def table_command(
     written to DIR after each run, as table.md, table.json and table.html.
     """
     numbers = _numbers(seeds)
-    corpora = read(train, train_from), read(dev, dev_from)
+    files, dev_file = [read(file, train_from) for file in train], read(dev, dev_from)
     # Imported after the input is checked, because torch takes seconds to load.
     from spandet.benchmarking.recipe_table import RecipeTable, read_lists
     from spandet.benchmarking.recipe_table_report import RecipeTableReport
     from spandet.training import TrainingInterrupted, load
 
     lists = read_lists(recipes)
-    data = load(corpora[0], limit=limit), load(corpora[1])
+    data = load(files, limit=limit), load(dev_file)
     table = RecipeTable.of(lists, *data, seeds=numbers, overrides=set_ or ())
     report = RecipeTableReport(table)
 

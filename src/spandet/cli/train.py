@@ -17,7 +17,10 @@ from spandet.formats.locking import check_no_writer
 RecipeFile = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="A TOML file: encoder, detector, training.")
 ]
-Train = Annotated[str, typer.Option("--train", metavar="FILE", help="Training data.")]
+Train = Annotated[
+    list[str],
+    typer.Option("--train", metavar="FILE", help="Training data; repeatable for several files."),
+]
 Dev = Annotated[
     str | None,
     typer.Option(
@@ -63,7 +66,7 @@ def train_command(
     with stoppable():
         train_recognizer(
             Recipe.load(recipe, set_ or ()),
-            load(read(train, train_from), limit=limit),
+            load([read(file, train_from) for file in train], limit=limit),
             None if dev is None else read(dev, dev_from),
             out=out,
             resume=resume,

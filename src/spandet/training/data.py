@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from spandet.encoding import Example
 from spandet.errors import FormatError, UsageError
@@ -21,12 +23,13 @@ class Split:
     """The documents of the training or dev data, with digests that identify them."""
 
     name: str
-    """The file's name without its folders."""
+    """The file's name without its folders; several names are joined by "+"."""
     documents: tuple[Document, ...]
     content: str
     """A digest of texts, sentences and entities."""
     file_sha256: str | None
-    """SHA-256 of the file, if the documents were read from one."""
+    """SHA-256 of the file that the documents were read from; of several files, that of their bytes
+    one after another. None for folders and documents in memory."""
     left_out: tuple[str, ...] = ()
     """Warnings about entities that were removed because they cannot be learnt."""
 
@@ -46,24 +49,42 @@ class Split:
         return {entity.label for document in self.documents for entity in document.entities}
 
 
-Documents = Split | Corpus | Iterable[Document] | str | PathLike[str]
-"""Data for `train`: a split from `load`, a corpus from `read`, documents, or a path to read."""
+Readable = Corpus | str | PathLike[str]
+"""A corpus from `read`, or a path to read."""
+Documents = Split | Readable | Sequence[Readable] | Iterable[Document]
+"""Data for `train`: a split from `load`, a corpus, a path, a list of both, or documents."""
 
 
 def load(source: Documents, *, limit: int | None = None) -> Split:
-    """Read all documents, or the first `limit` sentences."""
+    """Read all documents, or the first `limit` sentences; those of several files in their order.
+
+    Raises:
+        UsageError: a list holds files and documents.
+    """
     if isinstance(source, Split):
         return source
-    corpus = read(source) if isinstance(source, str | PathLike) else source
-    documents = tuple(corpus if limit is None else _first_sentences(corpus, limit))
-    path = Path(corpus.source.path) if isinstance(corpus, Corpus) else None
-    name = path.name if path else "documents in memory"
+    corpora = _corpora(source)
+    chained = chain.from_iterable(corpora)
+    documents = tuple(chained if limit is None else _first_sentences(chained, limit))
+    paths = [Path(one.source.path) for one in corpora if isinstance(one, Corpus)]
+    name = " + ".join(path.name for path in paths) or "documents in memory"
     return Split(
         name=name if limit is None else f"{name} (the first {limit:,} sentences)",
         documents=documents,
         content=_content(documents),
-        file_sha256=_file_sha256(path) if path and path.is_file() else None,
+        file_sha256=_files_sha256(paths) if all(map(Path.is_file, paths)) and paths else None,
     )
+
+
+def _corpora(source: Readable | Sequence[Readable] | Iterable[Document]) -> list[Any]:
+    """The iterables of documents to read one after another."""
+    parts: list[Any] = list(source) if isinstance(source, list | tuple) else [source]
+    kinds = {isinstance(part, Corpus | str | PathLike) for part in parts}
+    if kinds == {True, False}:
+        raise UsageError("a list of data has files and documents, expected only one of them")
+    if isinstance(source, list | tuple) and kinds != {True}:  # documents
+        return [source]
+    return [read(part) if isinstance(part, str | PathLike) else part for part in parts]
 
 
 def _first_sentences(documents: Iterable[Document], limit: int) -> Iterator[Document]:
@@ -93,9 +114,12 @@ def _content(documents: Iterable[Document]) -> str:
     return digest.hexdigest()
 
 
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _files_sha256(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: digest)
+    return digest.hexdigest()
 
 
 def learnable(split: Split, *, fragments: bool = False) -> Split:

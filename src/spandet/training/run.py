@@ -69,7 +69,7 @@ def train(
 
     Args:
         recipe: A TOML file or a `Recipe`.
-        train: Training data.
+        train: Training data; several files as a list of paths.
         dev: Data for choosing the best epoch and the thresholds; without them, the last epoch.
         out: A folder without a run, or the folder of the run to resume.
         overrides: Assignments such as `training.epochs=3`.

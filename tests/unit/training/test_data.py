@@ -33,6 +33,30 @@ def test_a_split_has_the_name_and_digest_of_its_file(tmp_path: Path) -> None:
     assert (from_path.sentences, from_path.labels) == (5, {"thing", "pair"})
 
 
+def test_several_files_are_one_split(tmp_path: Path) -> None:
+    paths = [tmp_path / "train.jsonl", tmp_path / "dev.jsonl"]
+    write(documents(4), paths[0])
+    write(documents(3, start=4), paths[1])
+
+    split = load(paths)
+
+    assert split == load([read(paths[0]), paths[1]])
+    assert split.documents == load(documents(7)).documents
+    assert split.content == load(documents(7)).content
+    assert split.content != load(paths[::-1]).content
+    assert split.name == "train.jsonl + dev.jsonl"
+    together = b"".join(path.read_bytes() for path in paths)
+    assert split.file_sha256 == hashlib.sha256(together).hexdigest()
+    assert load(paths, limit=5).documents == tuple(documents(5))
+    assert load(paths[:1]) == load(paths[0])
+
+
+def test_a_list_has_files_or_documents(tmp_path: Path) -> None:
+    write(documents(1), tmp_path / "a.jsonl")
+    with pytest.raises(UsageError, match="a list of data has files and documents"):
+        load([tmp_path / "a.jsonl", *documents(1)])  # type: ignore[list-item]
+
+
 def test_different_data_have_different_digests() -> None:
     plain = Document.from_rows([sentence("a b c", (0, 1))])
     others = [

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from spandet.cli import app
 from spandet.errors import ConfigError, MissingExtraError, SpandetError, UsageError
+from spandet.formats import write
 from spandet.formats.locking import one_writer
 from spandet.inference.manifest import MANIFEST
 from spandet.inference.recognizer import Recognizer
@@ -23,6 +24,7 @@ from spandet.packing import pack
 from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.training import Recipe, train
 from spandet.training.checkpoint import BEFORE, CHECKPOINT
+from support.command_line import succeeds
 from support.training_toys import documents
 
 VALUES: dict[str, Any] = {
@@ -140,6 +142,27 @@ def test_a_damaged_checkpoint_does_not_replace_the_intact_one(
     assert not (stopped / BEFORE).exists()
     run(stopped, resume=True)
     assert results(stopped) == results(whole)
+
+
+def test_a_run_on_several_files_is_that_on_their_documents(
+    whole: Path, stopped: Path, tmp_path: Path
+) -> None:
+    files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    write(TRAIN[:5], files[0])
+    write(TRAIN[5:], files[1])
+    with pytest.raises(UsageError, match=r"this is another run .*train data was"):
+        run(stopped, train=files[::-1], resume=True)
+    run(stopped, train=files, resume=True)
+    assert results(stopped) == results(whole)
+
+    write(DEV, tmp_path / "dev.jsonl")
+    (tmp_path / "recipe.toml").write_text(Recipe.from_values(VALUES).to_toml())
+    given = [option for file in files for option in ("--train", str(file))]
+    out = tmp_path / "by-command"
+    succeeds(
+        "train", tmp_path / "recipe.toml", *given, "--dev", tmp_path / "dev.jsonl", "--out", out
+    )
+    assert results(out) == results(whole)
 
 
 def test_two_damaged_checkpoints_are_an_error_with_both_names(stopped: Path) -> None:
