@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
 
-def save_tiny_bert(folder: Path, pieces: Iterable[str]) -> Path:
+def save_tiny_bert(folder: Path, pieces: Iterable[str], *, layers: int = 1) -> Path:
     """Save the model; returns the folder, for `encoder.transformer.name`.
 
     Special pieces come first, with an unused one among them, as in vocabularies of BERT.
@@ -33,7 +33,7 @@ def save_tiny_bert(folder: Path, pieces: Iterable[str]) -> Path:
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=32,
-        num_hidden_layers=1,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=128,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,9 @@ class TagSettings(PartSettings):
     min_count: int = Field(default=2, ge=1)
     """Less frequent tags of the training data are unknown, so that the vector of unknown tags is
     trained."""
+    tagger: Literal["none", "penn", "universal"] = "none"
+    """Tags that spaCy gives to sentences of the training and dev data without tags: those of the
+    Penn Treebank, universal ones, or none."""
 
     def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
         """Add the frequent tags."""

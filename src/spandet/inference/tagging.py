@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from spandet.errors import UsageError
 
@@ -37,9 +37,9 @@ def tagger_for(tags: Sequence[str]) -> Tagger:
     """
     known = set(tags)
     if known <= set(_UNIVERSAL.split()):
-        return _spacy_tagger(_pipeline_name(), "pos_")
+        return spacy_tagger("universal")
     if known <= set(_PENN.split()):
-        return _spacy_tagger(_pipeline_name(), "tag_")
+        return spacy_tagger("penn")
     some = ", ".join(sorted(known)[:5])
     raise UsageError(
         f"the model reads part-of-speech tags of the corpus that it was trained on ({some}, …), "
@@ -47,8 +47,14 @@ def tagger_for(tags: Sequence[str]) -> Tagger:
     )
 
 
-def _pipeline_name() -> str:
-    return os.environ.get(PIPELINE_VARIABLE) or _PIPELINE
+def spacy_tagger(tag_set: Literal["penn", "universal"]) -> Tagger:
+    """SpaCy's tagger, with tags of the Penn Treebank or universal ones.
+
+    Raises:
+        UsageError: spaCy or its pipeline is not installed.
+    """
+    pipeline = os.environ.get(PIPELINE_VARIABLE) or _PIPELINE
+    return _spacy_tagger(pipeline, "tag_" if tag_set == "penn" else "pos_")
 
 
 @cache

@@ -15,7 +15,8 @@ from spandet.encoding import Example
 from spandet.errors import FormatError, UsageError
 from spandet.formats import Corpus, read
 from spandet.inference.recognizer import Recognizer
-from spandet.text import Document, WordRow
+from spandet.inference.tagging import Tagger
+from spandet.text import Document, Sentence, WordRow
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,21 @@ def learnable(split: Split, *, fragments: bool = False) -> Split:
         found = f" that can be learnt: {'; '.join(left_out)}" if left_out else ""
         raise UsageError(f"the training data ({split.name}) have no entity{found}")
     return replace(split, documents=tuple(documents), left_out=tuple(left_out))
+
+
+def with_tags(split: Split, tagger: Tagger) -> Split:
+    """The split with tags for its sentences that have none; the digest is that of both."""
+    documents = tuple(
+        replace(document, own_sentences=tuple(_tagged(s, tagger) for s in document.sentences))
+        for document in split.documents
+    )
+    return replace(split, documents=documents, content=_content(documents))
+
+
+def _tagged(sentence: Sentence, tagger: Tagger) -> Sentence:
+    if sentence.tags or not sentence.words:
+        return sentence
+    return replace(sentence, tags=tuple(tagger(sentence.words)))
 
 
 def _aligned(document: Document) -> Document:

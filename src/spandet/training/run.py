@@ -20,12 +20,20 @@ from spandet.inference.device import precision_of
 from spandet.inference.manifest import CONFIG, MANIFEST, finish_replacing
 from spandet.inference.memory import release_memory
 from spandet.inference.recognizer import Recognizer
+from spandet.inference.tagging import spacy_tagger
 from spandet.inference.tuning import tune
 from spandet.inference.weights import FILE as WEIGHTS
 from spandet.text import Document
 from spandet.training.card import CARD, model_card
 from spandet.training.checkpoint import BEFORE, CHECKPOINT, RunState, Saved, remove_checkpoint
-from spandet.training.data import Documents, Split, TrainingSentences, learnable, load
+from spandet.training.data import (
+    Documents,
+    Split,
+    TrainingSentences,
+    learnable,
+    load,
+    with_tags,
+)
 from spandet.training.epochs import TrainingLoop
 from spandet.training.log import Log, check_tensorboard
 from spandet.training.loop import StopRequest
@@ -91,8 +99,8 @@ def train(
         accelerator.wait_for_everyone()  # every process has checked the folder before one writes
         run = _Run(
             recipe=resolved,
-            train=learnable(load(train), fragments=resolved.model.fragments),
-            dev=None if dev is None else load(dev),
+            train=_tagged(learnable(load(train), fragments=resolved.model.fragments), resolved),
+            dev=None if dev is None else _tagged(load(dev), resolved),
             folder=folder,
             accelerator=accelerator,
             screen=Screen(silent=not (progress and accelerator.is_main_process)),
@@ -109,6 +117,14 @@ def _resolved(recipe: str | PathLike[str] | Recipe, overrides: Iterable[str]) ->
     if isinstance(recipe, Recipe):
         return recipe.changed(overrides)
     return Recipe.load(recipe, overrides)
+
+
+def _tagged(split: Split, recipe: Recipe) -> Split:
+    """The split with tags from the tagger of the recipe, if it has one."""
+    tags = recipe.model.encoder.tags
+    if tags is None or tags.tagger == "none":
+        return split
+    return with_tags(split, spacy_tagger(tags.tagger))
 
 
 def _with_current_names(identity: Identity, preset: str | None) -> Identity:
@@ -301,7 +317,7 @@ def _untagged(train: Split) -> list[str]:
     if bare == len(sentences):
         raise ConfigError(
             f"[encoder.tags] needs part-of-speech tags, and the training data ({train.name}) have "
-            f"none: give data with tags, or leave this section out"
+            f'none: give data with tags, set tagger = "penn", or leave this section out'
         )
     counts = f"{bare:,} of {len(sentences):,} sentences of the training data have no tags"
     return [f"{counts}: the model learns them as unknown"] if bare else []

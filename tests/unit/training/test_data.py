@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from spandet.errors import UsageError
 from spandet.formats import read, write
 from spandet.text import CharSpan, Document, Entity, WordRow, WordSpan
-from spandet.training.data import TrainingSentences, learnable, load
+from spandet.training.data import TrainingSentences, learnable, load, with_tags
 from support.strategies import raw_documents, worded_documents
 from support.training_toys import ToyRecognizer, documents
 
@@ -40,7 +41,7 @@ def test_several_files_are_one_split(tmp_path: Path) -> None:
 
     split = load(paths)
 
-    assert split == load([read(paths[0]), paths[1]])
+    assert split == load([read(path) for path in paths])
     assert split.documents == load(documents(7)).documents
     assert split.content == load(documents(7)).content
     assert split.content != load(paths[::-1]).content
@@ -54,7 +55,7 @@ def test_several_files_are_one_split(tmp_path: Path) -> None:
 def test_a_list_has_files_or_documents(tmp_path: Path) -> None:
     write(documents(1), tmp_path / "a.jsonl")
     with pytest.raises(UsageError, match="a list of data has files and documents"):
-        load([tmp_path / "a.jsonl", *documents(1)])  # type: ignore[list-item]
+        load(cast("Any", [tmp_path / "a.jsonl", *documents(1)]))
 
 
 def test_different_data_have_different_digests() -> None:
@@ -139,6 +140,19 @@ def test_with_fragments_discontinuous_entities_can_be_learnt() -> None:
 def test_data_without_learnable_entities_are_refused(found: list[Document], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         learnable(load(found))
+
+
+def test_sentences_without_tags_get_them_from_a_tagger() -> None:
+    own = WordRow(("a", "b"), [], ("DT", "NN"))
+    document = Document.from_rows([own, sentence("c d e", (0, 1)), sentence("")])
+    split = load([document])
+
+    tagged = with_tags(split, lambda words: [word.upper() for word in words])
+
+    found = [one.tags for one in tagged.documents[0].sentences]
+    assert found == [("DT", "NN"), ("C", "D", "E"), ()]
+    assert tagged.documents[0].entities == document.entities
+    assert tagged.content == load(tagged.documents).content != split.content
 
 
 def test_sentences_without_words_are_not_trained_on() -> None:
