@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from itertools import chain
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.text import WordRow
 from spandet.training.batches import batches, share_of_process
 from spandet.training.data import TrainingSentences
-from spandet.training.recipe import TrainingSettings
+from spandet.training.recipe import Recipe, TrainingSettings
 
 SIZES = st.lists(st.integers(1, 300), max_size=300)
 BUDGETS = st.builds(
@@ -85,3 +87,45 @@ def test_the_first_epochs_may_be_sorted_by_length(
         assert sorted(plan) == sorted(batches(given, epoch=epoch, settings=budget))
     later = batches(given, epoch=2, settings=ordered)
     assert later == batches(given, epoch=2, settings=budget)
+
+
+def with_context(neighbours: int, *, longest: int = 512) -> list[int]:
+    """Pieces of the sentences of abstracts with their neighbours, of lengths as in GENIA."""
+    rng = np.random.default_rng(0)
+    sizes = []
+    for _ in range(300):
+        own = rng.lognormal(3.6, 0.45, size=9).astype(int).clip(3, 200)
+        for place in range(len(own)):
+            seen = own[max(0, place - neighbours) : place + neighbours + 1]
+            sizes.append(min(int(seen.sum()) + 2, longest))
+    return sizes
+
+
+@pytest.mark.parametrize("preset", ["paper", "released-code"])
+@pytest.mark.parametrize("name", ["locate-and-label", "proposer-regressor", "boundary-diffusion"])
+def test_batches_of_published_presets_are_full(name: str, preset: str) -> None:
+    values = {
+        "encoder": {"transformer": {"name": "bert-large-cased"}},
+        "detector": {"name": name, "preset": preset},
+    }
+    recipe = Recipe.from_values(values)
+    transformer, settings = recipe.model.encoder.transformer, recipe.training
+    assert transformer is not None
+    neighbours = transformer.neighbour_sentences or 2  # 128 pieces of context are fewer
+    plan = batches(sentences(with_context(neighbours)), epoch=0, settings=settings)
+    assert sum(len(batch) < settings.batch_sentences for batch in plan) <= 1
+
+
+def test_the_default_budget_cuts_batches_with_context() -> None:
+    settings = TrainingSettings(batch_sentences=8)
+    plan = batches(sentences(with_context(2)), epoch=0, settings=settings)
+    assert sum(len(batch) < 8 for batch in plan) > 10
+
+
+def test_a_batch_of_the_longest_rows_is_not_cut() -> None:
+    """A transformer reads at most 512 pieces at once."""
+    recipe = Recipe.from_values(
+        {"encoder": {"hashed": {}}, "detector": {"name": "locate-and-label", "preset": "paper"}}
+    )
+    plan = batches(sentences([512] * 80), epoch=0, settings=recipe.training)
+    assert {len(batch) for batch in plan} == {8}

@@ -206,6 +206,7 @@ _TRAINING = {
     "epochs": 30,
     "frozen_epochs": 5,
     "batch_sentences": 8,
+    "batch_pieces": 8192,  # so that batches with context are not cut
     "encoder_lr": 2e-5,
     "lr": 2e-5,
     "warmup": 0.1,

@@ -81,6 +81,7 @@ _ENCODER = {
 _TRAINING = {
     "epochs": 35,
     "batch_sentences": 8,
+    "batch_pieces": 8192,  # so that batches with context are not cut
     "encoder_lr": 3e-5,
     "lr": 3e-5,
     "warmup": 0.1,

@@ -138,6 +138,7 @@ _DECODING = {"threshold": 0.0, "crossing": "keep", "one_label": False}
 _TRAINING = {
     "epochs": 5,
     "batch_sentences": 4,
+    "batch_pieces": 8192,  # so that batches with context are not cut
     "encoder_lr": 2e-5,
     "lr": 2e-5,
     "warmup": 0.1,
