@@ -1,4 +1,4 @@
-"""spandet benchmark: `speed` and `train` (what a detector costs), `sweep` (settings), `table`."""
+"""spandet benchmark: `speed` and `train` (what a detector costs), `sweep`, `stages`, `table`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from spandet.cli.benchmark_table import table_command
 from spandet.cli.options import FromFormat, Html, Json, Markdown, Model, Set
-from spandet.cli.terminal import check_output, show
+from spandet.cli.terminal import check_output, progress, show
 from spandet.cli.train import RecipeFile
 from spandet.cli.train import Set as SetRecipe
 from spandet.formats import read
@@ -184,6 +184,34 @@ def sweep_command(
     show(SweepReport(swept), json_=json_, markdown=markdown, html=html)
 
 
+def stages_command(
+    model: Model,
+    data: Data,
+    set_: Set = None,
+    from_: FromFormat = None,
+    limit: Limit = None,
+    json_: Json = False,
+    markdown: Markdown = False,
+    html: Html = None,
+) -> None:
+    """Count the candidates at each stage, and how far the boundaries of entities move.
+
+    The distance is that between an entity and its candidate in the first
+    stage, in words.
+    """
+    corpus = read(data, from_)
+    check_output([corpus], html)
+    # Imported after the input is checked, because torch takes seconds to load.
+    from spandet.benchmarking.stages import StagesReport, count_stages
+    from spandet.inference.recognizer import Recognizer
+    from spandet.training.data import load
+
+    split, recognizer = load(corpus, limit=limit), Recognizer.from_pretrained(model, set_ or ())
+    counts = count_stages(recognizer, progress(split.documents, "counting"))
+    report = StagesReport(model=Path(model).resolve().name, data=split, counts=counts)
+    show(report, json_=json_, markdown=markdown, html=html)
+
+
 benchmark_app = typer.Typer(
     help="Measure what a detector costs, what settings are worth, and which recipe scores best.",
     no_args_is_help=True,
@@ -191,4 +219,5 @@ benchmark_app = typer.Typer(
 benchmark_app.command("sweep")(sweep_command)
 benchmark_app.command("speed")(speed_command)
 benchmark_app.command("train")(train_speed_command)
+benchmark_app.command("stages")(stages_command)
 benchmark_app.command("table")(table_command)
