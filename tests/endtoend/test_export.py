@@ -88,7 +88,7 @@ def rename_inputs(model: onnx.ModelProto, paths: tuple[str, ...]) -> None:
 
 
 def plain(document: Document) -> list[tuple[object, str, Any]]:
-    return [(e.pieces, e.label, pytest.approx(e.score, abs=1e-4)) for e in document.entities]
+    return [(e.spans, e.label, pytest.approx(e.score, abs=1e-4)) for e in document.entities]
 
 
 def both(detector: str) -> tuple[Recognizer, Recognizer]:
@@ -128,7 +128,7 @@ def test_an_exported_model_can_be_traced(detector: str) -> None:
     document = Document(small_texts(1, seed=8)[0])
     expected, found = (
         [
-            (traced.entity.pieces, traced.entity.label, len(candidate.steps))
+            (traced.entity.spans, traced.entity.label, len(candidate.steps))
             for sentence in trace(recognizer, document).sentences
             for traced in sentence.found
             for candidate in traced.candidates
@@ -232,14 +232,14 @@ def test_an_export_with_a_damaged_graph_is_refused(
 
 def test_int8_is_reported_beside_torch_and_float(reused: Reused, tmp_path: Path) -> None:
     reused()
-    gold = small_documents()  # what it has learnt, so that there is an F1 to lose
+    gold = small_documents()  # its training data, so that F1 is high
     options = ExportOptions(int8=True, max_loss=100)
     report = export(small_model(ONE), tmp_path / "out", data=gold, options=options)
     assert json.loads((tmp_path / "out" / "export.json").read_text()) == report.to_json()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [one.name for one in report.measured] == ["torch", "onnx", "int8"]
     assert all(one.f1 is not None and one.f1 > 0.3 for one in report.measured)
-    assert "F1" in report.title  # and nothing about parity, which is that of the float graphs
+    assert "F1" in report.title  # without parity, which is measured for the float graphs
     assert "differ" not in report.title
     model = onnx.load(tmp_path / "out" / "detector.filter.forward.onnx")
     assert "MatMulInteger" in {node.op_type for node in model.graph.node}

@@ -76,7 +76,7 @@ def test_an_interrupt_prints_how_to_resume(tmp_path: Path) -> None:
     )
 
 
-def test_several_inputs_come_out_in_order(tmp_path: Path) -> None:
+def test_several_inputs_are_predicted_in_order(tmp_path: Path) -> None:
     model = small_model(DETECTOR)
     documents = small_documents(20)
     write(documents, tmp_path / "a.jsonl.gz")

@@ -11,7 +11,7 @@ from spandet.viewing import trace_to_html
 from spandet.viewing.traces import TracedDocument
 from support import browsing
 from support.browsing import find_browser
-from support.trace_samples import IN_FRAGMENTS, JUDGED, PLAIN, WORDS, found, sentence
+from support.trace_samples import IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, found, sentence
 
 # Runs after the page's own script.
 PROBE = """
@@ -202,7 +202,7 @@ def test_missed_entities_are_drawn_as_outlines(browser: str, tmp_path: Path) -> 
         words: words.map((w) => [w.left, w.right]),
         names: shown("goal").map((b) => b.textContent) });
     """
-    got = probe(browser, tmp_path, script, JUDGED)
+    got = probe(browser, tmp_path, script, WITH_GOLD)
     assert got["goals"][0] == pytest.approx(got["words"][3], abs=0.5)
     assert got["goals"][1] == pytest.approx(got["words"][7], abs=0.5)
     assert got["names"] == ["CEL", "DNA"]
@@ -259,7 +259,7 @@ def test_the_filter_shows_only_sentences_with_errors(browser: str, tmp_path: Pat
       report({ all, errors: seen() });
     """
     fine = sentence(WORDS, [found(2, 4, "CEL", (2.0, 4.0), (2.0, 4.0), right=True)], [])
-    got = probe(browser, tmp_path, script, fine, JUDGED)
+    got = probe(browser, tmp_path, script, fine, WITH_GOLD)
     assert got["all"] == [True, True]
     assert got["errors"] == [False, True]
 

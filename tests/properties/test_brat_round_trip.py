@@ -19,7 +19,7 @@ IDS = st.text(st.sampled_from('ab/\\.%:2F41 *?"\n\x00é'), min_size=1, max_size=
 
 @st.composite
 def documents(draw: st.DrawFn) -> list[Document]:
-    """Documents with ids that differ and labels without white space; metadata is not held."""
+    """Documents with distinct ids and labels without white space; brat stores no metadata."""
     ids = draw(st.sets(IDS, max_size=4))
     drawn = [
         draw(raw_documents(text=TEXT | LINES, ids=st.just(id_), metadata=st.just({})))

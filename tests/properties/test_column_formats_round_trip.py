@@ -19,7 +19,7 @@ from support.strategies import LABELS, WORDS, word_rows
 CONLL = ["conll", "conll-iob1", "conll-bioes", "conll-bmes"]
 NO_SCORES = st.none()
 PLAIN_LABELS = st.sampled_from(["X", "Y", "cell-type", "B-X", "Ünïcode", "O"])
-# Only tabs, spaces and line ends separate; other white space may stand in words.
+# Only tabs, spaces and line ends separate words; other white space may be part of a word.
 ODD_WORDS = WORDS | st.sampled_from(["#", "\ufeff", "\u00a0", "a\u2028", "\x1c", "(", "-X-", "O"])
 ONE_LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=8)
 
@@ -121,7 +121,7 @@ def test_germeval_refuses_crossings_and_third_layers_and_nothing_else(row: WordR
     else:
         (back,) = round_trip([document], "germeval")
         assert held(back) == held(document)
-        assert round_trip([back], "germeval") == [back]  # the order is settled once
+        assert round_trip([back], "germeval") == [back]  # reading sorts the entities
 
 
 def brackets(row: WordRow) -> list[str]:

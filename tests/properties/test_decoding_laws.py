@@ -44,7 +44,7 @@ def shares(a: Span, b: Span) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class One:
-    """A candidate on its way through decoding; probabilities are float32."""
+    """A candidate during decoding; probabilities are float32."""
 
     sentence: int
     origin: int
@@ -217,7 +217,9 @@ def test_suppression_equals_a_loop_over_candidates(
     rows: list[list[Span]], seed: int, decay: float
 ) -> None:
     spans, mask = padded(rows)
-    scores = random_scores(mask.shape, 2 * seed)  # the order of equals is not the paper's concern
+    scores = random_scores(
+        mask.shape, 2 * seed
+    )  # the paper does not define the order of equal scores
     nms = soft_nms(spans, scores, mask, decay=decay, overlap=0.5)
     greedy, flat = without_crossing(spans, scores, mask), without_overlap(spans, scores, mask)
     neither = uncrossed(spans, mask)

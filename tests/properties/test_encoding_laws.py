@@ -53,7 +53,7 @@ COMBINATIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 Row = tuple[tuple[str, ...], ...]
-"""The fields of an example. (Checked classes draw lots, which strategies may not.)"""
+"""The fields of an example. (Type-checked classes use random numbers, which strategies may not.)"""
 
 
 @st.composite
@@ -202,7 +202,7 @@ def test_cached_outputs_give_the_same_vectors(bert: Path, drawn: list[Row]) -> N
     batch = [Example(*row) for row in drawn]
     prepared = encoder.prepare(batch)
     said = encoder.transformer_words(prepared).split(prepared.cached_rows)
-    # Sentences come back in another order, and the transformer gets no input.
+    # Sentences are in another order, and the transformer gets no input.
     backwards = encoder.prepare(batch[::-1])
     others = {name: own for name, own in backwards.parts.items() if name != "transformer"}
     mixed = replace(backwards, parts=others, cached=torch.cat(said[::-1]))

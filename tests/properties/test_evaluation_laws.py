@@ -30,9 +30,9 @@ LABELS = ("A", "B", "C")
 
 @dataclass(frozen=True)
 class Plan:
-    """An entity in words: pieces that are apart, and a label. A cut drops its first character."""
+    """An entity in words: separate fragments and a label. A cut drops its first character."""
 
-    pieces: tuple[tuple[int, int], ...]
+    fragments: tuple[tuple[int, int], ...]
     label: str
     cut: bool = False
 
@@ -41,9 +41,9 @@ class Plan:
 def plans(draw: st.DrawFn, words: int) -> Plan:
     borders = sorted(draw(st.sets(st.integers(0, words), min_size=2, max_size=4)))
     pairs = zip(borders[::2], borders[1::2], strict=True) if len(borders) == 4 else ()
-    pieces = tuple(pairs) or ((borders[0], borders[-1]),)
+    fragments = tuple(pairs) or ((borders[0], borders[-1]),)
     return Plan(
-        pieces, draw(st.sampled_from(LABELS)), draw(st.sampled_from((False,) * 5 + (True,)))
+        fragments, draw(st.sampled_from(LABELS)), draw(st.sampled_from((False,) * 5 + (True,)))
     )
 
 
@@ -89,11 +89,11 @@ def laid_out(
 
 
 def _placed(plan: Plan, words: Sequence[str], starts: Sequence[int]) -> Entity[CharSpan]:
-    pieces = [
+    fragments = [
         CharSpan(starts[first] + (plan.cut and number == 0), starts[end - 1] + len(words[end - 1]))
-        for number, (first, end) in enumerate(plan.pieces)
+        for number, (first, end) in enumerate(plan.fragments)
     ]
-    return Entity.from_fragments(pieces, plan.label)
+    return Entity.from_fragments(fragments, plan.label)
 
 
 def corpora(case_list: Sequence[Case], *, ids: bool = False) -> tuple[list[Document], ...]:
@@ -302,7 +302,7 @@ def test_every_error_has_the_cause_that_the_oracle_finds(case_list: list[Case]) 
 
 def without_examples(report: Report) -> dict[str, Any]:
     plain = report.to_json()
-    del plain["errors"]["examples"]  # the first ones met
+    del plain["errors"]["examples"]  # the first ones in the order of the documents
     return plain
 
 
@@ -404,7 +404,7 @@ def test_statistics_equal_the_oracle(case_list: list[Case]) -> None:
     assert (found.longest.words if found.longest else None) == longest
 
 
-# Geometry on its own, with more envelopes than a readable document has.
+# Geometry alone, with more envelopes than a document of the other tests has.
 
 envelopes = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda x: (x[0], x[0] + x[1]))
 
@@ -419,7 +419,7 @@ def test_crossing_equals_a_comparison_of_all_pairs(
 ) -> None:
     expected = {a for a in one if any(span(a).crosses(span(b)) for b in other)}
     assert crossing(one, other) == expected
-    # A few at a time, too: among many, nearly everything crosses something.
+    # Small groups as well, because among many spans nearly all cross another one.
     for few in (other[:1], other[:3]):
         expected = {a for a in one if any(span(a).crosses(span(b)) for b in few)}
         assert crossing(one, few) == sweep_for_crossing(one, few) == expected

@@ -1,4 +1,4 @@
-"""Laws of the formats that hold everything, and of all readers."""
+"""Laws of lossless formats, and of all readers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_word_spans_round_trip_through_characters(row: WordRow) -> None:
 def test_words_in_any_order_are_refused_or_read_back_as_they_were(
     words: list[list[tuple[int, int]]],
 ) -> None:
-    """One bad record is skipped, and no other."""
+    """A bad record is skipped; the other records are read."""
     good = {"text": "IL-2 gene ab", "entities": []}
     record = good | {"sentences": [{"words": [list(pair) for pair in own]} for own in words]}
     with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ PIECES = [
 
 @st.composite
 def damaged(draw: st.DrawFn, sample: bytes) -> bytes:
-    """The sample with pieces cut out, put in, or swapped."""
+    """The sample with some bytes removed, inserted, or swapped."""
     data = sample
     for _ in range(draw(st.integers(1, 3))):
         first, second, third = sorted(draw(st.integers(0, len(data))) for _ in range(3))
@@ -51,7 +51,7 @@ def damaged(draw: st.DrawFn, sample: bytes) -> bytes:
 
 
 def documents(folder: str, name: str, data: bytes) -> tuple[int, list[FormatError]]:
-    """How many documents there are, and what is wrong with the others."""
+    """The number of documents, and the errors of bad records."""
     path = Path(folder) / "sample.ann"
     path.write_bytes(data)
     (Path(folder) / "sample.txt").write_bytes(TEXT.encode())
@@ -101,6 +101,8 @@ def test_a_damaged_docbin_gives_documents_or_format_errors(
     pytest.importorskip("spacy")
     broken = data.draw(damaged(unpack(docbin_sample())))
     with tempfile.TemporaryDirectory() as folder:
-        packed = broken if unpack is bytes else zlib.compress(broken)  # what is inside, damaged
+        packed = (
+            broken if unpack is bytes else zlib.compress(broken)
+        )  # the uncompressed content, damaged
         _, errors = documents(folder, "docbin", packed)
         assert all(str(error).startswith(folder) for error in errors)

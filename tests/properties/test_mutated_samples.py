@@ -61,7 +61,7 @@ PIECES = [
 
 @st.composite
 def damaged(draw: st.DrawFn, sample: bytes) -> bytes:
-    """The sample with pieces cut out, put in, or moved."""
+    """The sample with some bytes removed, inserted, or shifted."""
     data = sample
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(data)))

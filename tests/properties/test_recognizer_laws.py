@@ -181,7 +181,7 @@ def test_eight_threads_find_the_same_as_one(detector: str) -> None:
     model = random_model(detector)
     texts = [document.text for document in generate(48, seed=8)]
     wanted = [model(text) for text in texts]
-    model.modules().train()  # the first to come must not disturb the others
+    model.modules().train()  # the first call must not disturb the others
     model.modules().eval()
     start = threading.Barrier(8)
 
@@ -200,7 +200,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 
     def texts(count: int) -> Iterator[str]:
         for number in range(count):
-            yield f"Text {number % 50} of many."  # looks of new words are cached
+            yield f"Text {number % 50} of many."  # the encoder caches the forms of new words
 
     def peak(count: int) -> int:
         gc.collect()

@@ -50,7 +50,7 @@ def columns_and_layer(draw: st.DrawFn, name: str) -> tuple[list[Sequence[str]], 
     else:
         between = draw(st.sampled_from([[], [POS], [POS, CHUNK], [WORD, POS, CHUNK]]))
         columns = [words, *map(column, between), outside]
-    first = 11 if name == "conll2012" else 1  # before, the columns after it would be other ones
+    first = 11 if name == "conll2012" else 1  # an earlier position would shift the other columns
     place = draw(st.integers(first, len(columns) - (name != "conll2012")))
     return [*columns], place, draw(layers(length))
 

@@ -16,7 +16,7 @@ from spandet.viewing.cells import lines, printable
 from spandet.viewing.layout import layers
 from support.strategies import raw_documents, worded_documents
 
-# What makes text hard: wide, combining, joined, right-to-left, control and half characters.
+# Difficult characters: wide, combining, joined, right-to-left, control, and lone surrogates.
 HARD = (
     "aB .,中文，（）e\u0301\u0300👩\u200d👧☎\ufe0f1🇩🇪👍🏽\u1100\u1161ابתש"
     "\u202e\u200b\t\r\n\x1b\x00\u3000\ud83d<&>\"'"
@@ -78,7 +78,7 @@ def test_lines_contain_everything_except_spaces_and_fit(text: str, width: int) -
         assert line.right[-1] == cell_len(line.text)
 
 
-LONE_ACCENT = Document(  # a piece that is nothing but a character without width, at the line's end
+LONE_ACCENT = Document(  # a part that is only a character without width, at the end of a line
     "0000\U000e01f0", (Entity.from_fragments([CharSpan(0, 1), CharSpan(4, 5)], "protein"),)
 )
 
@@ -98,7 +98,9 @@ def test_terminal_lines_are_in_order_and_never_too_wide(
         assert color or not line.spans
     output = iter("".join("".join(line.plain for line in shown).split()))
     wanted = "".join(printable("".join(document.text for document in documents)).split())
-    assert all(character in output for character in wanted)  # a subsequence: `in` moves on
+    assert all(
+        character in output for character in wanted
+    )  # a subsequence: `in` advances the iterator
 
 
 @given(raw_documents(text=HARD_TEXT), st.integers(30, 60))
@@ -110,7 +112,7 @@ def test_terminal_output_has_the_label_of_every_entity(document: Document, width
 
 
 class Reader(HTMLParser):
-    """Takes a page apart as a browser would: the texts of each side, and the marks."""
+    """Parses a page: the texts of each side, and the <mark> elements."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 
 IGNORED = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-"""Ray reads deprecated settings of its own, and leaves files to the garbage collector."""
+"""Ray reads its own deprecated settings, and does not close all files."""
 CPUS = 2
 
 
@@ -23,7 +23,7 @@ def local_ray() -> None:
     ray = pytest.importorskip("ray", reason="needs the extra ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # else Ray writes one to the home folder
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (else workers starve on a busy machine)
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (default 15: too slow)
     os.environ.pop("RAY_ADDRESS", None)
     ray.init(num_cpus=CPUS, include_dashboard=False, log_to_driver=False, logging_level="WARNING")
 

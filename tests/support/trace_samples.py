@@ -99,7 +99,7 @@ IN_FRAGMENTS = sentence(
     ],
 )
 
-JUDGED = TracedDocument(
+WITH_GOLD = TracedDocument(
     Document.from_rows(
         [WordRow(WORDS, [Entity(WordSpan(2, 4), "CEL"), Entity(WordSpan(7, 8), "PRO")])], id="d1"
     ),

@@ -20,7 +20,7 @@ class OvenSettings(Settings):
     heat: int = 200
     """Degrees."""
     fan: bool = False
-    """Use the fan?"""
+    """Whether to use the fan."""
 
 
 @pytest.fixture

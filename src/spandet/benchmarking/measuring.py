@@ -54,7 +54,7 @@ def best_times(tasks: Sequence[Task], timing: Timing) -> list[float]:
     """Seconds of each task: the shortest of several rounds.
 
     The tasks take turns, and every round begins with another one, so that other load on the machine
-    affects all of them alike.
+    affects all of them equally.
     """
     clock = process_time if _uses_cpu_time(timing.threads) else _wall_clock
     times: list[list[float]] = [[] for _ in tasks]

@@ -165,7 +165,7 @@ def sweep_command(
 
     There are two scores: at the model's own threshold, and at the threshold
     with the best F1 on DATA. All values take turns on each batch, so that
-    other load on the machine affects them alike.
+    other load on the machine affects them equally.
     """
     corpus = read(data, from_)
     check_output([corpus], html)

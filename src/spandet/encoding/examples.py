@@ -68,9 +68,9 @@ def examples_of(
     first and after the last sentence (`Sentence.before`, `after`) follow.
 
     Args:
-        document: Where the sentences are.
-        context_words: Most words on each side.
-        passage_words: Most words of a passage; 0: there are none.
+        document: The document with the sentences.
+        context_words: Maximum words on each side.
+        passage_words: Maximum words of a passage; 0: no passages.
         neighbour_sentences: If not 0, the words on each side are those of this many nearest
             sentences with words. The source's words before and after the document count as one
             sentence, unless the lengths of their sentences are known.

@@ -23,7 +23,7 @@ class PieceBatch:
     ids: Int[Tensor, "row piece"]
     mask: Bool[Tensor, "row piece"]
     places: Int[Tensor, " own"]
-    """Where each of the sentences' own pieces stands, counted over all rows."""
+    """The place of each of the sentences' own pieces, counted over all rows."""
     words: Int[Tensor, " own"]
     """The word of each own piece, counted over all sentences; every word has at least one."""
     firsts: Int[Tensor, " item"]
@@ -34,7 +34,7 @@ class PieceBatch:
 
 @dataclass(frozen=True)
 class Special:
-    """Pieces that stand for no text."""
+    """Special pieces, which are not part of the text."""
 
     prefix: tuple[int, ...]
     suffix: tuple[int, ...]
@@ -45,7 +45,7 @@ class Special:
 
 
 class PieceMaker:
-    """Cuts words into pieces and lays them out for a transformer that reads `limit` at once."""
+    """Cuts words into pieces and arranges them in rows of at most `limit` for a transformer."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class PieceMaker:
         overlap: int,
         shared: bool,
     ) -> None:
-        """Take a tokenizer.
+        """Take a tokenizer and the sizes of rows.
 
         Args:
             tokenizer: Cuts words.
             special: Pieces around each row.
-            limit: Most pieces of a row, with these.
-            context: Most pieces of context of a sentence.
-            overlap: Pieces that windows over a sentence that is too long share.
-            shared: The context is all that there is, and equal rows are read once.
+            limit: Maximum pieces of a row, special ones included.
+            context: Maximum pieces of context of a sentence.
+            overlap: Pieces that neighbouring windows over a long sentence share.
+            shared: Use all context, whatever `context` is, and encode equal rows only once.
         """
         self._tokenizer = tokenizer
         self._special = special
@@ -76,19 +76,19 @@ class PieceMaker:
 
     @property
     def special(self) -> Special:
-        """Pieces that stand for no text."""
+        """Special pieces around each row."""
         return self._special
 
     @property
     def capacity(self) -> int:
-        """Most pieces of text in a row."""
+        """Maximum pieces of text in a row."""
         return self._capacity
 
     def pieces_of(self, words: Iterable[str]) -> dict[str, list[int]]:
         """The pieces of each word, from one call of the tokenizer.
 
-        Tokenizers cut words that come apart one by one, so it is enough to cut each of them once. A
-        word of which nothing is left (zero-width characters, say) is the unknown piece.
+        A tokenizer cuts each word of a list by itself, so each distinct word is cut only once. A
+        word without pieces, such as one of zero-width characters, becomes the unknown piece.
         """
         distinct = list(dict.fromkeys(words))
         texts = [w if w.isascii() else _SURROGATE.sub("\ufffd", w) for w in distinct]
@@ -101,7 +101,7 @@ class PieceMaker:
         return {word: own or unknown for word, own in zip(distinct, pieces, strict=True)}
 
     def of(self, examples: Sequence[Example]) -> list[Pieces]:
-        """The pieces of each example: those that it has, or new ones."""
+        """The pieces of each example; they are computed if any example has none."""
         known = [example.pieces for example in examples if example.pieces is not None]
         return known if len(known) == len(examples) else self.cut(examples)
 
@@ -162,7 +162,7 @@ class PieceMaker:
             list(chain.from_iterable(map(known.__getitem__, run))) for run in (left, words, right)
         )
         if self._special.separator is not None:
-            # As the context's nearest piece, a separator is in a row whenever context is.
+            # The separator is the nearest piece of the context, so every row with context has it.
             before += [self._special.separator] * bool(before)
             after = [self._special.separator] * bool(after) + after
         windows = windows_of(
@@ -176,7 +176,7 @@ class PieceMaker:
         return Pieces([*before, *own, *after], [len(known[word]) for word in words], windows)
 
     def _context_of(self, example: Example) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The context words that can be needed, given that each has at least one piece."""
+        """The context words that may be used, given that each has at least one piece."""
         room, left, right = self._context, example.left, example.right
         from_left = min(len(left), max(room // 2, room - len(right)))
         from_right = min(len(right), max(room - room // 2, room - len(left)))
@@ -184,7 +184,7 @@ class PieceMaker:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        # A row without any piece (possible where a model has no special ones) reads padding.
+        # A row without pieces (possible if there are no special ones) gets one piece of padding.
         width = max(1, int(lengths.max(initial=0)))
         mask = np.arange(width) < lengths[:, None]
         ids = np.full(mask.shape, self._special.padding, dtype=np.int64)
@@ -193,7 +193,7 @@ class PieceMaker:
         return ids, mask
 
     def _places(self, cuts: Sequence[Pieces], starts: np.ndarray) -> np.ndarray:
-        """Where each own piece stands, from the window that keeps it and the start of its row."""
+        """The place of each own piece, from the window that keeps it and the start of its row."""
         windows = [window for cut in cuts for window in cut.windows]
         offset = len(self._special.prefix)
         places = [

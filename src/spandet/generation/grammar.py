@@ -6,7 +6,7 @@ entities of the fragments; `Remembered` writes the same words everywhere in a do
 `Initials` their acronym. `notation` builds such graphs from text.
 """
 
-# ruff: noqa: D102 (the docstring of a node's class says what calling it does)
+# ruff: noqa: D102 (the docstring of a node's class describes its call)
 
 from __future__ import annotations
 

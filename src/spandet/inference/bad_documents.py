@@ -77,7 +77,7 @@ def predicted_windows(
 
 
 class _Reading:
-    """Documents that can be split into sentences; the others are kept in their places."""
+    """Reads documents; those that cannot be split into sentences become `Skipped`."""
 
     def __init__(
         self, documents: Iterable[Document], done: int, where: str, *, skip_bad: bool
@@ -92,7 +92,7 @@ class _Reading:
     def documents(self) -> Iterator[Document]:
         for document in self._documents:
             try:
-                _ = document.sentences  # which windows are made of
+                _ = document.sentences  # computed here, because windows count sentences
             except _OF_ONE_DOCUMENT as error:
                 number = self.done + len(self._read) + 1
                 self._read.append(self._skipped(document, number, error))

@@ -1,4 +1,4 @@
-"""Device and precision, for prediction and training alike."""
+"""Device and precision of prediction and training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Precision = Literal["fp32", "bf16", "fp16"]
 
 
 def device_of(name: str | torch.device | None) -> torch.device:
-    """The device of this name; "auto" is a GPU where there is one, None the CPU.
+    """The device of this name; "auto" is a GPU if there is one, None is the CPU.
 
     Raises:
         UsageError: there is no such device on this machine.

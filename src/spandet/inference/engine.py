@@ -21,13 +21,13 @@ class TorchEngine:
     def __init__(
         self, encoder: Encoder, detector: Detector, *, device: torch.device, seed: int = 0
     ) -> None:
-        """Switch dropout off, and predict.
+        """Take encoder and detector, and switch their dropout off.
 
         Args:
             encoder: Computes word vectors.
             detector: Computes scored spans from them.
-            device: Where the weights are.
-            seed: Of the random generators, of which each sentence has its own.
+            device: Device of the weights.
+            seed: Seed of the random generators; each sentence has its own generator.
         """
         self.encoder = encoder.eval()
         self.detector = detector.eval()
@@ -39,7 +39,7 @@ class TorchEngine:
         return self.encoder.with_pieces(examples)
 
     def batches(self, examples: Sequence[Example], pieces: int) -> Iterable[tuple[int, ...]]:
-        """The numbers of prepared examples in batches of up to so many pieces."""
+        """Batches of indices of prepared examples, each of at most `pieces` pieces."""
         words = [len(example.words) for example in examples]
         encoder = self.encoder
         return batches(encoder.together(examples), encoder.sizes(examples), words, pieces)
@@ -54,7 +54,7 @@ class TorchEngine:
 
         Args:
             examples: The batch.
-            keep_all: Keep candidates that the detector drops on the way.
+            keep_all: Keep candidates that an early stage of the detector would drop.
         """
         rngs = [generator(self._seed, *example.words) for example in examples]
         return self.detector.detect(self.encode(examples), rngs, keep_all=keep_all)

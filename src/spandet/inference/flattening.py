@@ -138,7 +138,7 @@ class Arguments:
 
     tensors: dict[str, Tensor]
     structure: dict[str, Structure]
-    """By the names of the parameters."""
+    """The structure of each argument, by parameter name."""
     fixed: tuple[int, ...]
     """Arguments that are whole numbers or booleans: each combination has a graph of its own."""
 

@@ -15,20 +15,20 @@ from spandet.inference.decoding import DecodingSettings, without_shared_words
 from spandet.inference.linking import DecodedEntity, assemble
 
 _NEAR = 2
-"""Windows with more than one between them share no words."""
+"""A window shares words with up to this many windows on each side."""
 
 
 class LongSentences(Settings):
-    """When a sentence is read in windows.
+    """Which sentences are divided into windows, and how.
 
-    An entity of fewer words than the overlap is found wherever it stands; one of more words only
-    if a window holds it whole and no edge touches it.
+    An entity of fewer words than the overlap is inside some window at any position. A longer one
+    is found only if a window contains it and it does not touch an edge of the window.
     """
 
     words: Positive = 400
-    """Most words that are read at once."""
+    """Maximum words of a window."""
     overlap: Natural = 100
-    """Words that neighbouring windows share at least."""
+    """Minimum words that neighbouring windows share."""
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> LongSentences:

@@ -20,7 +20,7 @@ from spandet.errors import UsageError
 MANIFEST = "manifest.json"
 UNCHECKED = "SPANDET_UNCHECKED"
 """The environment variable that, set to 1, skips the check."""
-PROMISE = "manifest"
+HAS_MANIFEST = "manifest"
 """The key of config.json for models with a manifest, so that a missing manifest is detected."""
 CONFIG = "config.json"
 
@@ -43,17 +43,17 @@ def check_files(folder: Path) -> None:
     if os.environ.get(UNCHECKED) == "1":
         return
     if not (folder / MANIFEST).exists():
-        if _promises_manifest(folder):
+        if _requires_manifest(folder):
             raise UsageError(
-                f"{folder / MANIFEST} is missing: the model was not written to its end, or the "
+                f"{folder / MANIFEST} is missing: the model was not written completely, or the "
                 f"file was lost{_HINT}"
             )
         return
     listed = _read(folder)
     for name, expected in listed.items():
         _check_file(folder / name, expected)
-    for name in _strangers(folder, listed):
-        raise UsageError(f"{folder / name} is not the model's: {MANIFEST} does not list it{_HINT}")
+    for name in _unlisted(folder, listed):
+        raise UsageError(f"{folder / name} is not listed in {MANIFEST}{_HINT}")
 
 
 def refresh_manifest(folder: Path) -> None:
@@ -104,7 +104,7 @@ def _take_over(draft: Path, folder: Path) -> None:
         if (draft / name).exists():  # else it was renamed before the process was killed
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).replace(folder / name)
-    for name in {*stale, *_strangers(folder, names)}:
+    for name in {*stale, *_unlisted(folder, names)}:
         (folder / name).unlink(missing_ok=True)
     (draft / MANIFEST).replace(folder / MANIFEST)
 
@@ -121,7 +121,7 @@ def _files_in(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
-def _strangers(folder: Path, listed: Collection[str]) -> list[str]:
+def _unlisted(folder: Path, listed: Collection[str]) -> list[str]:
     """Files that are not listed but would be loaded with the model."""
     found = [_EXPORT] if (folder / _EXPORT).exists() else []
     if any(name.startswith(f"{_TOKENIZER}/") for name in listed):
@@ -130,11 +130,11 @@ def _strangers(folder: Path, listed: Collection[str]) -> list[str]:
     return [name for name in found if name not in listed]
 
 
-def _promises_manifest(folder: Path) -> bool:
+def _requires_manifest(folder: Path) -> bool:
     if not (folder / CONFIG).exists():
         return False
     config = read_json(folder / CONFIG)
-    return isinstance(config, dict) and PROMISE in config
+    return isinstance(config, dict) and HAS_MANIFEST in config
 
 
 def _check_file(path: Path, expected: tuple[int, str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from spandet.config import override
 from spandet.encoding import Encoder
 from spandet.errors import ConfigError, UsageError
-from spandet.inference.manifest import CONFIG, PROMISE, check_files, replacing_model
+from spandet.inference.manifest import CONFIG, HAS_MANIFEST, check_files, replacing_model
 from spandet.inference.model_names import read_config
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.onnx_folder import Exported, remove_export
@@ -30,7 +30,11 @@ def save(recognizer: Recognizer, folder: Path) -> None:
     with replacing_model(folder) as draft:
         recognizer.encoder.save_files(draft)
         settings = recognizer.settings.model_copy(update={"decoding": recognizer.decoding})
-        config = {PROMISE: True, "labels": recognizer.labels, **settings.model_dump(mode="json")}
+        config = {
+            HAS_MANIFEST: True,
+            "labels": recognizer.labels,
+            **settings.model_dump(mode="json"),
+        }
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
         (draft / CONFIG).write_text(text, encoding="utf-8")
         state, exported = recognizer.modules().state_dict(), recognizer.exported

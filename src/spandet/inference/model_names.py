@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from spandet.config import override, read_json
 from spandet.errors import UsageError
-from spandet.inference.manifest import CONFIG, PROMISE
+from spandet.inference.manifest import CONFIG, HAS_MANIFEST
 
 VARIABLE = "SPANDET_MODELS"
-"""The environment variable that names the folder of local models."""
+"""The environment variable with the path of the folder of local models."""
 RUN, CARD = "run.json", "README.md"
 PACK = "pack.json"
 """The report of packing, in the folder of a packed model."""
@@ -120,7 +120,7 @@ def read_config(folder: Path) -> Config:
         found = type(values).__name__
         raise UsageError(f"{path} is damaged: expected an object with labels, found a {found}")
     labels = values.pop("labels", None)
-    values.pop(PROMISE, None)
+    values.pop(HAS_MANIFEST, None)
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         found = "none" if labels is None else repr(labels)[:80]
         raise UsageError(f"{path} is damaged: expected a list of strings as labels, found {found}")
@@ -212,7 +212,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def _named() -> Iterator[tuple[Literal["bundled", "local"], Path]]:
-    """Bundled models, then local ones; a local one is hidden by a bundled one of its name."""
+    """Bundled models, then local ones, except those with the name of a bundled one."""
     bundled = _models_in(_BUNDLED)
     names = {folder.name for folder in bundled}
     yield from (("bundled", folder) for folder in bundled)

@@ -83,7 +83,7 @@ class ModelSettings(Settings):
 def _with_preset(
     encoder: Mapping[str, Any], preset: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The encoder's sections, each filled in; a preset adds no part, but fusion is no part."""
+    """The encoder's sections with defaults of the preset; it adds no section except fusion."""
     sections = {"fusion": {}, **encoder} if "fusion" in preset else encoder
     return {
         part: {**preset.get(part, {}), **own} if isinstance(own, Mapping) else own

@@ -122,7 +122,7 @@ def remove_export(folder: Path) -> None:
     """Delete `onnx.json` and the graphs that it lists from a model folder."""
     try:
         manifest = _manifest(folder)
-    except UsageError:  # damaged or of an earlier version: which graphs are its own is unknown
+    except UsageError:  # damaged or of an earlier version: the graphs of the model are unknown
         manifest = None
     listed = manifest.methods if manifest else {}
     (folder / MANIFEST).unlink(missing_ok=True)

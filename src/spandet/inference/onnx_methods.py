@@ -1,7 +1,7 @@
 """Model methods that ONNX graphs can compute: which they are, and how a graph replaces one.
 
-Models know nothing of it: the table names their methods, and the arguments and results of a method
-are flattened to tensors and rebuilt (`flattening`). Everything around these methods stays the same,
+Models do not depend on this module: a table lists their methods, and arguments and results are
+flattened to tensors and rebuilt (`flattening`). Everything around these methods stays the same,
 so a model with graphs is built, called, traced and decoded by the same code as any other.
 """
 

@@ -1,6 +1,6 @@
-"""The options of a prediction, for Python, command line, HTTP service, spaCy and Ray alike.
+"""The options of a prediction, for Python, command line, HTTP service, spaCy and Ray.
 
-A new option is one field here (and one line in `PredictKeywords`): the others take it from here.
+A new option is one field here and one line in `PredictKeywords`; all interfaces use this class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spandet.config import Positive, Settings, Share
 from spandet.errors import UsageError
 
 BATCH_PIECES = 768
-"""The fastest on a CPU: larger batches do not fit into its cache."""
+"""The fastest value on a CPU: larger batches do not fit into its cache."""
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A recognizer: encoder, detector and decoding under one name, from text to entities."""
+"""The recognizer: encoder, detector and decoding in one object, from text to entities."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ class Recognizer:
 
     @property
     def engine(self) -> TorchEngine:
-        """What computes candidates, with the present weights."""
+        """Computes candidates with the current weights."""
         return TorchEngine(self.encoder, self.detector, device=self.device, seed=self.seed)
 
     def decoding_for(self, options: EntityOptions) -> DecodingSettings:
-        """The settings of decoding, changed as options demand."""
+        """The decoding settings, with `flat` and `min_score` of the options applied."""
         changes: dict[str, Any] = {"flat": True} if options.flat else {}
         if options.min_score is not None:
             changes["threshold"] = options.min_score
@@ -259,6 +259,6 @@ class Recognizer:
             yield whole.sentence, self.entity(whole)
 
     def entity(self, whole: DecodedEntity) -> Entity[WordSpan]:
-        """The entity by name."""
+        """A decoded entity with a named label."""
         spans = [WordSpan(start, end) for start, end in whole.spans]
         return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)

@@ -18,7 +18,7 @@ Tagger = Callable[[Sequence[str]], Sequence[str]]
 """A function that returns one tag for each word of a sentence."""
 
 PIPELINE_VARIABLE = "SPANDET_SPACY"
-"""The environment variable that names another spaCy pipeline."""
+"""The environment variable with the name of another spaCy pipeline."""
 _PIPELINE = "en_core_web_sm"
 _PENN = """
 CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD

@@ -79,20 +79,22 @@ def _traced(
     candidates: _TracedCandidates, sentence: Sentence, gold: Sequence[Entity[WordSpan]] | None
 ) -> TracedSentence:
     if gold is None:
-        found = (TracedEntity(entity, one, more=more) for entity, one, more in candidates.found)
-        return TracedSentence(sentence, tuple(found))
+        return TracedSentence(
+            sentence,
+            tuple(TracedEntity(entity, one, more=more) for entity, one, more in candidates.found),
+        )
     wanted = tuple(dict.fromkeys(gold))  # an entity given twice is one
     keys = {(entity.spans, entity.label) for entity in wanted}
-    judged = [
+    found = [
         TracedEntity(entity, one, right, "" if right else _remark(entity, wanted), more)
         for entity, one, more in candidates.found
         for right in [(entity.spans, entity.label) in keys]
     ]
-    hits = {(traced.entity.spans, traced.entity.label) for traced in judged if traced.right}
+    hits = {(traced.entity.spans, traced.entity.label) for traced in found if traced.right}
     missed = (
         _missed(candidates, entity) for entity in wanted if (entity.spans, entity.label) not in hits
     )
-    return TracedSentence(sentence, tuple(judged), wanted, tuple(missed))
+    return TracedSentence(sentence, tuple(found), wanted, tuple(missed))
 
 
 def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
@@ -160,7 +162,7 @@ class _TracedCandidates:
         self.decoding = decoding
         self.labels = recognizer.labels
         self.words = example.words
-        # In the precision of scores, so that both sides of a comparison are rounded alike.
+        # In the precision of scores, so that both sides of a comparison are rounded equally.
         self.threshold = float(np.float32(decoding.threshold))
         # A sentence alone needs no padding, so that all its candidates are real ones.
         predictions = recognizer.engine.detect([example], keep_all=True)
@@ -261,7 +263,7 @@ class _TracedCandidates:
                 return Reason.THRESHOLD, _below(other.score or 0.0, self.threshold)
         nearest = [self.nearest(Entity(span, entity.label)) for span in entity.fragments]
         links = self.arrays.links
-        assert links is not None  # noqa: S101 (asked only where there are some)
+        assert links is not None  # noqa: S101 (called only for candidates with links)
         link = min(links.together[0, a, b].item() for a, b in combinations(nearest, 2))
         if link > LINK_THRESHOLD:
             return Reason.LINKS, "its fragments were linked with others as well"

@@ -21,7 +21,7 @@ def tune(recognizer: Recognizer, documents: Iterable[Document]) -> DecodingSetti
     """The threshold, odds and Soft-NMS settings with the highest F1 on these documents."""
     corpus = list(documents)
     gold = _gold_keys(corpus)
-    gold_count = sum(len({(e.pieces, e.label) for e in d.entities}) for d in corpus)
+    gold_count = sum(len({(e.spans, e.label) for e in d.entities}) for d in corpus)
     engine, sentences = recognizer.engine, recognizer.sentences(corpus)
     examples = engine.prepare([sentence.example for sentence in sentences])
     computed = [
@@ -79,7 +79,7 @@ def _gold_keys(documents: Iterable[Document]) -> set[tuple[int, tuple[tuple[int,
     """Keys of the gold entities that end at word boundaries; no other can be predicted."""
     sentences = [own for document in documents for own in document.entities_in_words()[0]]
     return {
-        (number, tuple((piece.start, piece.end) for piece in entity.pieces), entity.label)
+        (number, tuple((span.start, span.end) for span in entity.spans), entity.label)
         for number, own in enumerate(sentences)
         for entity in own
     }

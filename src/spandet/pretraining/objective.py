@@ -1,4 +1,4 @@
-"""Training objectives for text without labels: which pieces are predicted, and the loss of that."""
+"""Training objectives for text without labels: the choice of predicted pieces, and the loss."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

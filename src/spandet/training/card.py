@@ -63,7 +63,7 @@ def _listed(labels: Sequence[str]) -> str:
 def _scores(summary: Summary) -> list[str]:
     table = summary.score_table()
     if table is None:
-        return ["No dev data were given, so nothing is known about its quality."]
+        return ["No dev data were given, so its quality was not measured."]
     tuned = " and the decoding thresholds" if summary.recipe.training.tune else ""
     how = (
         f"Exact spans and labels on the dev data, which also chose the epoch{tuned}: "

@@ -1,4 +1,4 @@
-"""Training and dev data: documents, what can be learnt of them, sentences for the encoder."""
+"""Training and dev data: documents, entities that can be learnt, sentences for the encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a run: log.jsonl, and TensorBoard files if the settings ask for them."""
+"""The log of a run: log.jsonl, and TensorBoard files if a setting enables them."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def _check_start(recipe: Recipe, train: Split, dev: Split | None) -> list[str]:
 
 
 def _check_model(recognizer: Recognizer, dev: Split | None) -> None:
-    """Let the untrained model predict the dev documents that are most likely to fail."""
+    """Predict the dev documents that are most likely to fail with the untrained model."""
     if getattr(recognizer.encoder, "needs_tags", False) and not recognizer.encoder.vocabulary.tags:
         raise ConfigError("[encoder.tags] min_count: no tag is as frequent in the training data")
     if dev is not None:

@@ -1,4 +1,4 @@
-"""The folder of a run: who may use it, what resumes from it, and what is written while it runs."""
+"""The folder of a run: checks before a start or resume, and the files that a run writes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def identity_of_finished(folder: Path) -> dict[str, Any] | None:
         return None
     summary = read_json(path)
     if not isinstance(summary, dict) or not isinstance(summary.get("identity"), dict):
-        raise UsageError(f"{path} is damaged: it does not say which run it was")
+        raise UsageError(f"{path} is damaged: it does not identify its run")
     return dict(summary["identity"])
 
 
@@ -159,11 +159,11 @@ def check_identity(before: Identity, now: Identity, *, settings_file: str) -> No
 
     Args:
         before: Of the run that was begun.
-        now: Of the run that wants to continue it.
+        now: Of the run that continues it.
         settings_file: In the folder of the run, for the error message.
 
     Raises:
-        UsageError: says what differs.
+        UsageError: settings or data differ.
     """
     old, new = _flat(before), _flat(now)
     names = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))

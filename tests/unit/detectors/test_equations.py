@@ -52,7 +52,7 @@ class Paper:
         return cited(text) | {(name, 0) for name in self.formulas if name.lower() in lower}
 
     def cites(self, path: Path, text: str) -> bool:
-        """Is a citation in this text of this file one of this paper?"""
+        """Whether a citation in this text of this file is one of this paper."""
         name = path.relative_to(SOURCE / "spandet").as_posix()
         own = any(name == file or name.startswith(f"{file}/") for file in self.files)
         return own or self.title.lower() in text.lower()

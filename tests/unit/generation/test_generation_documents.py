@@ -263,7 +263,7 @@ def _nest(one: WordSpan, other: WordSpan) -> bool:
 
 
 def _comes_back(document: Document) -> bool:
-    """Is a later entity the short form of an earlier longer one?"""
+    """Whether a later entity is the short form of an earlier longer one."""
     texts = [document.text_of(entity) for entity in document.entities]
     return any(_is_short(text, old) for i, text in enumerate(texts) for old in texts[:i])
 

@@ -1,4 +1,4 @@
-"""Decoding: the worked examples, and that nothing invalid ever comes out."""
+"""Decoding: worked examples, and laws of its output."""
 
 import subprocess
 import sys
@@ -80,7 +80,8 @@ def test_soft_nms_of_the_released_code() -> None:
     touching: list[Candidate] = [(0, 5, 1, 0.9), (0, 3, 1, 0.8)]  # an overlap of exactly 0.6
     assert decoded(touching, **SOFT)[1] == (0, 0, 3, 1, 0.72)
     assert decoded(touching, nms_rule="released-code", **SOFT)[1] == (0, 0, 3, 1, 0.8)
-    # The first weakens the second, not the third; the second and the third weaken each other.
+    # The first lowers the score of the second, not of the third; the second and the third lower
+    # each other's scores.
     chain: list[Candidate] = [(0, 10, 1, 0.9), (2, 10, 1, 0.85), (4, 12, 1, 0.8)]
     options = {**SOFT, "nms_overlap": 0.55, "crossing": "keep"}
     assert [e[-1] for e in decoded(chain, **options)] == [0.9, 0.6885, 0.8]
@@ -197,7 +198,7 @@ def test_a_label_must_exceed_a_share_of_no_entity(min_odds: float, found: list[i
 def test_a_score_at_the_threshold_is_not_above_it() -> None:
     assert decoded([(0, 1, 1, 0.5), (2, 3, 1, 0.75)]) == [(0, 2, 3, 1, 0.75)]
     assert decoded([(0, 1, 1, 0.75)], threshold=0.75) == []
-    # Nor does a label win over "no entity" that is only as likely.
+    # A label must be more probable than "no entity", not equally probable.
     even = Candidates(np.array([[[0, 1]]]), np.array([[[0.5, 0.5]]]), np.array([[True]]))
     assert len(decode(even, DecodingSettings(threshold=0.0)).spans) == 0
 
@@ -214,14 +215,14 @@ def test_default_decoding_removes_crossings_and_lowers_no_scores() -> None:
 
 @pytest.mark.parametrize("merge", ["max", "sum", "first", "first-votes", "noisy-or", "after"])
 def test_of_many_equal_candidates_on_one_span_the_first_is_kept(merge: str) -> None:
-    # More than 16: fewer are sorted in a stable way, whatever is asked for.
+    # More than 16, because fewer are always sorted in a stable way.
     rows: list[Candidate] = [(2, 4, 1 + number % 3, 0.75) for number in range(39)]
     found = decode(batch_of(rows), DecodingSettings(merge=merge))  # type: ignore[arg-type]
     assert found.origin.tolist() == [0]
 
 
 def test_many_candidates_are_in_reading_order_and_stable() -> None:
-    # Outer before inner, and none suppresses another: every label stands for itself.
+    # Outer before inner; crossing candidates and both labels of a span are kept.
     places = [(start, end) for start in range(6) for end in range(6, start, -1)]
     rows: list[Candidate] = [(*place, label, 0.75) for label in (2, 1) for place in places[::-1]]
     found = decode(batch_of(rows), DecodingSettings(crossing="keep", one_label=False))

@@ -40,7 +40,7 @@ def test_a_cpu_tensor_on_the_other_device_is_detected() -> None:
 def test_detectors_stay_on_their_device(variant: Variant) -> None:
     made = variant.build()
     for parameter in made.parameters():
-        parameter.requires_grad_(not variant.change)  # the way back once for each preset
+        parameter.requires_grad_(not variant.change)  # the backward pass once for each preset
     with pretended_device() as device:
         made.to(device)
         given, right = to_device((words(*LENGTHS), gold(*ITEMS)), device)

@@ -1,4 +1,4 @@
-"""Where nothing may overlap: best first, whatever stood in the way of what, and tuning keeps it."""
+"""Flat decoding: overlaps are resolved by score, and tuning keeps the setting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shares_words(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]
 
 
 def flattened(items: Sequence[Scored]) -> set[Scored]:
-    """The rule, spelt out: best first; of equals the one that begins earlier, then the longer."""
+    """Plain loop: highest score first; of equal scores the earlier start, then the longer one."""
     kept: list[Scored] = []
     for score, spans in sorted(items, key=lambda i: (-i[0], i[1][0][0], -i[1][-1][1])):
         if not any(shares_words(spans, other) for _, other in kept):
@@ -41,7 +41,7 @@ def flattened(items: Sequence[Scored]) -> set[Scored]:
 
 
 def candidates(seed: int, *, sentences: int = 2, count: int = 9) -> Candidates:
-    """Many overlap, and some have one score. Links are only where there is a gap."""
+    """Random candidates with many overlaps and equal scores; only fragments apart are linked."""
     rng = np.random.default_rng(seed)
     shape = (sentences, count)
     starts = rng.integers(0, 9, shape)
@@ -79,7 +79,7 @@ def test_flat_equals_the_greedy_rule_with_any_other_settings(
         assert {s: set(items) for s, items in got.items()} == {
             s: flattened(items) for s, items in everything.items()
         }
-        for threshold in (0.35, 0.55):  # a threshold only takes away
+        for threshold in (0.35, 0.55):  # a threshold only removes entities
             higher = assemble(given_, flat.model_copy(update={"threshold": threshold}))
             accepted = [w for w in assemble(given_, flat) if w.score > threshold]
             assert higher == accepted
@@ -201,7 +201,7 @@ MODEL = {
 
 @pytest.fixture(scope="module")
 def recognizer() -> Recognizer:
-    """Knows nothing, and takes nearly every span for an entity."""
+    """An untrained recognizer that predicts an entity on nearly every span."""
     torch.manual_seed(1)
     entities = (Entity(CharSpan(0, 2), "a"), Entity(CharSpan(3, 5), "b"))
     made = Recognizer.build(ModelSettings.resolve(MODEL), [Document(TEXT, entities)])

@@ -1,4 +1,4 @@
-"""--flat: every way to a recognizer passes it on, and a format that needs it says so first."""
+"""--flat: all interfaces pass it on; formats without overlaps require it before prediction."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from spandet.text import Document
 MODEL = "bio-en"
 
 
-class Listening:
-    """Finds nothing, and remembers how it was asked."""
+class RecordingRecognizer:
+    """Finds no entities, and records the options of each call."""
 
     def __init__(self) -> None:
         self.decoding, self.asked = DecodingSettings(), list[Any]()
@@ -46,7 +46,7 @@ def run(*words: object) -> Result:
 def test_every_interface_passes_flat_to_the_recognizer(
     flat: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    listening = Listening()
+    listening = RecordingRecognizer()
     recognizer = cast("Recognizer", listening)
     monkeypatch.setattr(Recognizer, "from_pretrained", lambda *_, **__: recognizer)
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')

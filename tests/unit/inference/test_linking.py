@@ -1,4 +1,4 @@
-"""Linking: cliques against all subsets, and that links change nothing else."""
+"""Linking: cliques compared with all subsets, and laws of linked entities."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -34,7 +34,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def brute_force(graph: Graph) -> set[frozenset[int]]:
-    """All subsets that are cliques, but for those that another one contains."""
+    """All subsets that are cliques, except those that another one contains."""
     cliques = [
         frozenset(some)
         for size in range(2, len(graph) + 1)
@@ -67,7 +67,7 @@ COUNT = 6
 
 
 def random_candidates(seed: int, sentences: int = 2) -> Candidates:
-    """Any spans and probabilities, but links only where there is a gap."""
+    """Any spans and probabilities; only fragments with a gap between them are linked."""
     rng = np.random.default_rng(seed)
     shape = (sentences, COUNT)
     starts = rng.integers(0, 9, shape)
@@ -132,7 +132,7 @@ def test_a_threshold_only_removes_entities(seed: int, options: DecodingSettings)
     everything = assemble(given_, options.model_copy(update={"threshold": 0.0}))
     accepted = [whole for whole in everything if whole.score > options.threshold]
     got = assemble(given_, options)
-    # 0.4 and 0.6 are no numbers of single precision: what lies in between may go either way.
+    # 0.4 and 0.6 are rounded in float32, so scores next to them are left out.
     close = {w for w in everything if abs(w.score - options.threshold) < 1e-6}
     assert set(accepted) ^ set(got) <= close
 

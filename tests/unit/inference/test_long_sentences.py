@@ -30,7 +30,7 @@ def entity(*spans: tuple[int, int], score: float = 0.5) -> DecodedEntity:
 
 
 def seen(part: SentenceWindow, spans: set[tuple[int, int]]) -> list[DecodedEntity]:
-    """What a perfect finder sees in a window: what it holds, and what its edges leave."""
+    """The predictions of a perfect model in a window; its edges cut entities."""
     window = part.window
     cut = {(max(s, window.start), min(e, window.end)) for s, e in spans}
     return [

@@ -60,7 +60,7 @@ def test_every_file_of_the_model_is_in_the_manifest(model: Path) -> None:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_damaged_file_is_refused_by_name(model: Path, data: st.DataObject) -> None:
+def test_a_damaged_file_is_an_error_with_its_name(model: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(files_of(model)))
     content = path.read_bytes()
     kind = data.draw(st.sampled_from(["change", "cut", "add", "lose"]))
@@ -109,7 +109,7 @@ def test_an_unlisted_file_that_would_be_loaded_is_refused(
 ) -> None:
     copied = Path(shutil.copytree(model, tmp_path / "m"))
     (copied / name).write_text("{}")
-    with pytest.raises(UsageError, match=f"{name} is not the model's"):
+    with pytest.raises(UsageError, match=f"{name} is not listed in manifest"):
         Recognizer.from_pretrained(copied)
 
 
@@ -227,7 +227,7 @@ def test_a_killed_save_leaves_no_mixed_model(
         if (place / MANIFEST).exists() or '"manifest"' not in (place / "config.json").read_text():
             assert Recognizer.from_pretrained(place).settings in (first.settings, second.settings)
         else:
-            words = r"manifest\.json is missing: the model was not written to its end"
+            words = r"manifest\.json is missing: the model was not written completely"
             with pytest.raises(UsageError, match=words):
                 Recognizer.from_pretrained(place)
             refused += 1

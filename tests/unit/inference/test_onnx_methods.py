@@ -1,4 +1,4 @@
-"""Methods of models that graphs compute: how they are found, flattened, recorded and replaced."""
+"""Methods of models that ONNX graphs compute: finding, flattening, recording and replacing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Model(nn.Module):
 
 
 class FakeGraph:
-    """Stands in for a session: gives each input, times ten, as an output."""
+    """A replacement for a session: each output is ten times an input."""
 
     def __init__(self, path: Path, inputs: tuple[str, ...] | None) -> None:
         del path, inputs

@@ -1,4 +1,4 @@
-"""One class of options: a field that is added there is known to every caller of `predict`."""
+"""Options of prediction: a new field of the class is available in all interfaces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from spandet.text import Document
 asked = {}
 
 
-class Listening:
+class RecordingRecognizer:
     decoding = DecodingSettings()
 
     def predict(self, documents, options):
@@ -46,7 +46,7 @@ class Listening:
         return iter(documents)
 
 
-recognizer = Listening()
+recognizer = RecordingRecognizer()
 Recognizer.from_pretrained = classmethod(lambda *_, **__: recognizer)
 
 caller = "command line"
@@ -140,6 +140,6 @@ def test_the_order_of_labels_does_not_matter() -> None:
         (["a", 3], r"labels item 1 is no string, not \['a', 3\]"),
     ],
 )
-def test_what_is_no_list_of_labels_is_refused(labels: object, message: str) -> None:
+def test_values_that_are_not_lists_of_labels_are_refused(labels: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         PredictOptions.of(labels=labels)  # type: ignore[arg-type]

@@ -147,7 +147,7 @@ def test_the_best_threshold_lies_between_scores() -> None:
     assert 0.2 < threshold < 0.4
     assert f1 == pytest.approx(2 * 3 / (4 + 3))
     assert best_threshold([], gold=3) == (0.5, 0.0)
-    # Equal scores stand or fall together.
+    # A threshold cannot separate equal scores.
     assert best_threshold([(0.5, True), (0.5, False)], gold=1)[1] == pytest.approx(2 / 3)
 
 
@@ -173,7 +173,7 @@ def test_a_linker_is_built_for_discontinuous_entities(documents: list[Document])
     linking = Recognizer.build(settings, generate(20, domain="clinic"))
     assert linking.settings.fragments
     assert linking.detector.links_fragments
-    # A gap of white space only is none between words.
+    # Fragments with only white space between them are contiguous.
     spaced = Entity.from_fragments([CharSpan(0, 1), CharSpan(2, 3)], "x")
     for contiguous in (documents, [Document("a b", (spaced,))]):
         made = Recognizer.build(settings, contiguous)
@@ -206,8 +206,8 @@ def test_linked_and_single_fragments_become_entities_and_thresholds_are_tuned(
     predicted = list(made.predict(documents))
     assert evaluate(documents, predicted).micro.f1 == 1
     for gold, found in zip(documents, predicted, strict=True):
-        assert {(e.pieces, e.label) for e in gold.entities} == {
-            (e.pieces, e.label) for e in found.entities
+        assert {(e.spans, e.label) for e in gold.entities} == {
+            (e.spans, e.label) for e in found.entities
         }
 
 

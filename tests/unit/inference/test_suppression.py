@@ -83,7 +83,7 @@ def test_of_many_equal_scores_the_first_is_kept(rule: Rule) -> None:
 
 
 def test_an_overlap_of_exactly_the_minimum_counts_in_the_paper_only() -> None:
-    # In float64, 3 / 5 words is 0.6 as well; in float32 both are rounded alike.
+    # In float64, 3 / 5 words is 0.6 as well; in float32 both are rounded equally.
     spans, (scores, real) = sentence((0, 5), (0, 3)), scored(0.9, 0.8)
     paper = soft_nms(spans, scores, real, decay=0.5, overlap=0.6)
     released = soft_nms(spans, scores, real, decay=0.5, overlap=0.6, rule="released-code")

@@ -1,4 +1,4 @@
-"""Tracing: what is found agrees with predicting, and everything missed has its reason."""
+"""Tracing: traced entities equal predicted ones, and each missed entity has a reason."""
 
 from __future__ import annotations
 
@@ -357,12 +357,12 @@ def test_a_discontinuous_entity_has_a_candidate_per_fragment() -> None:
     assert not sentence.missed
     (found,) = sentence.found
     assert found.right
-    assert found.entity.pieces == APART.pieces
+    assert found.entity.spans == APART.spans
     assert found.entity.score == pytest.approx(0.9 * 0.8)
     assert [each.span for each in found.candidates] == [WordSpan(0, 1), WordSpan(2, 3)]
     assert found.candidate == found.candidates[0]
-    (unjudged,) = trace(recognizer, document).sentences[0].found
-    assert unjudged.candidates == found.candidates
+    (without_gold,) = trace(recognizer, document).sentences[0].found
+    assert without_gold.candidates == found.candidates
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_of_equally_near_candidates_a_kept_one_is_the_nearest() -> None:
     [
         ((4, 4), (4.0, 2.0), Reason.NO_CANDIDATE),
         ((0, 0), (0.0, 0.0), Reason.NO_CANDIDATE),
-        ((0, 1), (0.9, 0.8), Reason.DROPPED),  # it crossed itself inside its word
+        ((0, 1), (0.9, 0.8), Reason.DROPPED),  # start after end, inside one word
     ],
 )
 def test_an_inverted_candidate_has_no_position_unless_it_has_a_span(

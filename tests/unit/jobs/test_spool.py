@@ -228,7 +228,7 @@ class Damage:
         return job([self.source], self.out, skip_bad=True)
 
     def check(self, spooled: bytes) -> bool:
-        """Resume from this spool; was it accepted?"""
+        """Resume from this spool; returns whether it was accepted."""
         one = self.job
         self.out.unlink(missing_ok=True)
         one.spool_path.write_bytes(spooled)

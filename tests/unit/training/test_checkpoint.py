@@ -104,7 +104,7 @@ def test_a_full_disk_keeps_the_old_checkpoint(
 
 @contextmanager
 def little_room() -> Iterator[None]:
-    """No file may grow beyond a few hundred bytes, not even the one that pytest may write to."""
+    """Limit the size of all files that this process writes to a few hundred bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
     try:

@@ -43,7 +43,7 @@ def test_a_full_disk_is_an_error_with_the_path(
 
 
 def test_a_new_run_starts_a_new_log(tmp_path: Path) -> None:
-    (tmp_path / LOG).write_text("what a run left that died before its first checkpoint\n")
+    (tmp_path / LOG).write_text("a line of a run that crashed before its first checkpoint\n")
     with Log(tmp_path, size=0, step=0, tensorboard=False) as log:
         log.write("step", 1, {})
 

@@ -1,4 +1,4 @@
-"""Training in half precision, on a CPU, where it is slow but the same code."""
+"""Training in half precision on a CPU."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def losses(folder: Path, precision: str, **sections: dict[str, Any]) -> list[dic
     recipe = Recipe.from_values({**sections, "training": training})
     trained = train(recipe, documents(12), out=out, progress=False)
     weights = trained.modules().state_dict().values()
-    assert {weight.dtype for weight in weights} == {torch.float32}  # only arithmetic is short
+    assert {weight.dtype for weight in weights} == {
+        torch.float32
+    }  # only arithmetic is in half precision
     lines = map(json.loads, (out / LOG).read_text().splitlines())
     return [line["losses"] for line in lines if line["kind"] == "step"]
 

@@ -52,7 +52,7 @@ def test_defaults_presets_and_assignments_are_filled_in(path: Path) -> None:
     assert values["detector"]["preset"] == recipe.preset == "released-code"
 
 
-def test_a_published_method_is_the_papers_unless_a_preset_is_named() -> None:
+def test_the_default_preset_of_a_published_method_is_paper() -> None:
     values: dict[str, Any] = {
         "encoder": {"transformer": {"name": "minilm"}},
         "detector": {"name": "locate-and-label"},
@@ -86,7 +86,7 @@ def test_values_that_differ_from_the_preset_are_listed() -> None:
     assert Recipe.from_values(recipe.to_values()).overrides == recipe.overrides
 
 
-def test_a_detector_without_presets_has_nothing_to_differ_from() -> None:
+def test_a_detector_without_presets_has_no_overrides() -> None:
     recipe = Recipe.from_values({"encoder": {"hashed": {}}, "detector": {"name": "span-jury"}})
     assert (recipe.preset, recipe.overrides) == (None, [])
 

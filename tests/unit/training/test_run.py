@@ -207,7 +207,7 @@ def test_missing_lines_of_the_log_are_reported(
 def test_a_run_killed_while_it_replaces_a_model_can_be_finished(
     saves: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
-    """In the first save, in the first over another model, and in the very last."""
+    """In the first save, in the first that replaces a model, and in the last one."""
     out, (whole, moved) = tmp_path / "out", saves
     assert moved == ["config.json", "model.safetensors", "vocabulary.json", MANIFEST] * 4
     with monkeypatch.context() as patch, pytest.raises(Killed):

@@ -65,7 +65,7 @@ def test_proposer_regressor_recipes_have_the_settings_of_the_paper(corpus: str) 
 
 @pytest.mark.parametrize("tagged", [False, True])
 def test_the_papers_proposer_regressor_for_a_cpu(tagged: bool) -> None:
-    """All of the paper's method but its encoder, word vectors and learning rates."""
+    """The method of the paper except for its encoder, word vectors and learning rates."""
     name = f"proposer-regressor-paper{'-tagged' * tagged}-minilm.toml"
     small = Recipe.load(PROJECT / "recipes" / "genia" / name)
     paper = Recipe.load(PROJECT / "recipes" / "genia" / "proposer-regressor.toml")

@@ -75,7 +75,7 @@ def test_every_number_of_the_log_can_be_read_back(tmp_path: Path) -> None:
 def test_a_resumed_run_has_each_value_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Also if the run crashed while it wrote a checkpoint; the fifth is at the end of an epoch."""
+    """Even if the run crashed while writing a checkpoint; the fifth is at the end of an epoch."""
     run(tmp_path / "whole")
     checkpoint = RunFolder.checkpoint
     left = iter(range(writes))

@@ -12,7 +12,7 @@ from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
 from spandet.viewing.layout import trace_layout
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
-from support.trace_samples import IN_FRAGMENTS, JUDGED, PLAIN, WORDS, candidate, found, sentence
+from support.trace_samples import IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, candidate, found, sentence
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 
@@ -26,7 +26,7 @@ def test_a_row_carries_its_stages() -> None:
 
 
 def test_gold_brings_verdicts_and_goals() -> None:
-    page = trace_to_html([JUDGED], title="t")
+    page = trace_to_html([WITH_GOLD], title="t")
     assert re.findall(r'<li class="k\d ?([^"]*)"', page) == ["hit", "alarm", "miss", "miss"]
     assert re.findall(r'data-gold="([^"]*)"', page) == ["3,4", "7,8"]
     assert "only the 1 of 1 sentence with errors" in page
@@ -133,7 +133,7 @@ def test_a_word_apart_from_all_bars_needs_no_room() -> None:
 
 
 def test_json_is_plain_and_half_open() -> None:
-    record = json.loads(json.dumps(JUDGED.to_json()))
+    record = json.loads(json.dumps(WITH_GOLD.to_json()))
     assert record["id"] == "d1"
     assert record["misfits"] == [{"start": 0, "end": 3, "label": "PRO"}]
     (only,) = record["sentences"]

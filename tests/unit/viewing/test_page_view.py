@@ -20,9 +20,9 @@ from spandet.viewing.outcomes import Outcome, ShownEntity, compare_entities
 
 def marked(text: str, *entities: Entity[CharSpan]) -> str:
     """The text's HTML with only the classes left on its marks."""
-    judged = [ShownEntity(entity) for entity in entities]
+    shown = [ShownEntity(entity) for entity in entities]
     found = "".join(
-        block.html for block in mark_up(text, [CharSpan(0, len(text))], judged, LabelNumbers())
+        block.html for block in mark_up(text, [CharSpan(0, len(text))], shown, LabelNumbers())
     )
     return re.sub(r'<mark class="([^"]*)"[^>]*><span>', r"<\1>", found).replace(
         "</span></mark>", "</>"
@@ -158,11 +158,11 @@ def test_verdicts_compare_pieces_and_labels_but_not_scores() -> None:
     gold = Document(text, (Entity.from_fragments(pieces, "P"),))
     whole = Document(text, (span(0, 15, "P"),))
     sure = Document(text, (Entity.from_fragments(pieces, "P", 0.5),))
-    assert [judged.outcome for judged in compare_entities(gold, whole).union] == [
+    assert [shown.outcome for shown in compare_entities(gold, whole).union] == [
         Outcome.MISS,
         Outcome.FALSE_ALARM,
     ]
-    assert [judged.outcome for judged in compare_entities(gold, sure).union] == [Outcome.HIT]
+    assert [shown.outcome for shown in compare_entities(gold, sure).union] == [Outcome.HIT]
 
 
 def test_a_page_forbids_every_request() -> None:

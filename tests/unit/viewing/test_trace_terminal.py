@@ -9,7 +9,7 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
 from spandet.viewing.trace_notation import bracketed, trajectory, triple
 from spandet.viewing.traces import Step, TracedDocument
-from support.trace_samples import FOUND, IN_FRAGMENTS, JUDGED, PLAIN, WORDS, found, sentence
+from support.trace_samples import FOUND, IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, found, sentence
 
 
 def shown(
@@ -30,8 +30,8 @@ def test_the_form_of_the_papers() -> None:
     )
 
 
-def test_gold_is_bracketed_and_everything_is_judged() -> None:
-    assert shown(JUDGED) == (
+def test_with_gold_brackets_show_gold_and_predictions_are_marked() -> None:
+    assert shown(WITH_GOLD) == (
         "── d1\n"
         "Growth of [²liver [³cells]³CEL]³CEL needs the [Ca] [⁷FGF-2]⁷DNA gene .\n"
         "  ✓ (2, 3, CEL) ← (2.46, 3.06) ← (2.87, 3.01)\n"
@@ -111,7 +111,7 @@ def test_nothing_steers_the_terminal() -> None:
 
 @pytest.mark.parametrize("width", [20, 33, 80])
 def test_lines_are_wrapped_and_lose_nothing(width: int) -> None:
-    whole, wrapped = shown(JUDGED), shown(JUDGED, width=width)
+    whole, wrapped = shown(WITH_GOLD), shown(WITH_GOLD, width=width)
     assert all(cell_len(line) <= width for line in wrapped.splitlines())
     assert wrapped.split() == whole.split() or width == 20  # where a word had to be cut
     assert "".join(wrapped.split()) == "".join(whole.split())

@@ -89,7 +89,7 @@ def denoised(
         clean: Predicted clean latents x̂_0.
         now: Factors of the present level.
         then: Factors of the next level.
-        eta: Share of noise that is drawn anew: 0 for none (the paper), 1 as in DDPM.
+        eta: Share of noise that is drawn again: 0 for none (the paper), 1 as in DDPM.
         fresh: New noise; needed only with `eta`.
     """
     old = (latents - now.signal * clean) / now.noise  # ε̂

@@ -105,7 +105,7 @@ class BoundaryDiffusionSettings(DetectorSettings):
     steps: Positive = 3
     """γ: number of denoising steps."""
     eta: Share = 0.0
-    """Share of the noise that each step draws anew: 0 for none (paper), 1 as in DDPM."""
+    """Share of the noise that each step draws again: 0 for none (paper), 1 as in DDPM."""
     start: Literal["gaussian", "low-discrepancy", "proposals"] = "proposals"
     """Start of the slots: Gaussian noise (paper), evenly spread noise, or proposals."""
     start_level: Share = 0.2
@@ -133,7 +133,7 @@ class BoundaryDiffusionSettings(DetectorSettings):
 
     @property
     def proposes(self) -> bool:
-        """Are proposals needed?"""
+        """Whether proposals are needed."""
         return "proposals" in (self.expansion, self.start)
 
     @property

@@ -178,7 +178,7 @@ class LocateAndLabel(Detector):
         return view.inner(self.classifier, spans)
 
     def _paired(self, spans: FlatSpans, sample: Sample, gold: GoldSpans) -> Match:
-        """The entity that each adjusted span is compared with, as `pairing` says."""
+        """The entity that each adjusted span is compared with, according to `pairing`."""
         if self.settings.pairing == "all":
             return best_gold(spans, gold)
         match = sample.match

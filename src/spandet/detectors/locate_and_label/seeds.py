@@ -129,7 +129,7 @@ def _best_seeds(
 
 
 def _any_by_sentence(hits: Tensor, sentence: Tensor, batch: int) -> Bool[Tensor, "batch gold"]:
-    """For each gold entity: does any span of its sentence hit it?"""
+    """Whether any span of its sentence hits a gold entity, for each entity."""
     counts = torch.zeros(batch, hits.shape[1], dtype=torch.long, device=hits.device)
     return counts.index_add_(0, sentence, hits.long()) > 0
 

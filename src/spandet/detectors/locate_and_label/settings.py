@@ -77,7 +77,7 @@ _ENCODER = {
     "tags": {"dim": 50},
     "fusion": {"kind": "bilstm"},
 }
-"""Section 4.1; the number of layers is that of the released code, as the paper does not say it."""
+"""Section 4.1; the number of layers is that of the released code, because the paper has none."""
 _TRAINING = {
     "epochs": 35,
     "batch_sentences": 8,

@@ -99,7 +99,7 @@ def test_slots_of_different_draws_do_not_attend_to_each_other(changes: dict[str,
 
 
 def moves(made: Denoiser, slot: int) -> bool:
-    """Does changing the last slot's span change another slot?"""
+    """Whether changing the last slot's span changes another slot."""
     words = sentence(5, 5)
     changed = SPANS.clone()
     changed[0, 3] = torch.tensor([3, 4])
