@@ -11,7 +11,7 @@ from spandet.viewing import trace_to_html
 from spandet.viewing.traces import TracedDocument
 from support import browsing
 from support.browsing import find_browser
-from support.trace_samples import IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, found, sentence
+from support.trace_samples import IN_FRAGMENTS, PLAIN, WITH_GOLD, WORDS, found, sentence
 
 # Runs after the page's own script.
 PROBE = """

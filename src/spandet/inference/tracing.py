@@ -101,7 +101,7 @@ def _remark(entity: Entity[WordSpan], gold: Sequence[Entity[WordSpan]]) -> str:
     """The error of a prediction that is not gold."""
     same = [other.label for other in gold if other.spans == entity.spans]
     if same:
-        return f"right span, wrong type: gold says {' and '.join(same)}"
+        return f"right span, wrong type: gold is {' and '.join(same)}"
     if any(other.label == entity.label and other.span.overlaps(entity.span) for other in gold):
         return "right type, wrong boundaries"
     return "nothing like it in gold"

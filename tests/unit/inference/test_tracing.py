@@ -467,7 +467,7 @@ def test_errors_of_false_positives() -> None:
 
     assert remark(Entity(WordSpan(0, 3), "X")) == ""
     two = (Entity(WordSpan(0, 3), "Y"), Entity(WordSpan(0, 3), "Z"))
-    assert remark(*two) == "right span, wrong type: gold says Y and Z"
+    assert remark(*two) == "right span, wrong type: gold is Y and Z"
     assert remark(Entity(WordSpan(2, 4), "X")) == "right type, wrong boundaries"
     assert remark(Entity(WordSpan(2, 4), "Y")) == "nothing like it in gold"
     apart = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "X")

@@ -12,7 +12,7 @@ from spandet.text import Document, Entity, Sentence, WordSpan
 from spandet.viewing import trace_to_html
 from spandet.viewing.layout import trace_layout
 from spandet.viewing.traces import MissedEntity, Reason, TracedDocument, TracedSentence
-from support.trace_samples import IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, candidate, found, sentence
+from support.trace_samples import IN_FRAGMENTS, PLAIN, WITH_GOLD, WORDS, candidate, found, sentence
 
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 

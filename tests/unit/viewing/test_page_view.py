@@ -153,16 +153,16 @@ def test_two_texts_in_a_comparison_are_a_mismatch() -> None:
         comparison_to_html([pair], title="t")
 
 
-def test_verdicts_compare_pieces_and_labels_but_not_scores() -> None:
-    pieces, text = [CharSpan(0, 4), CharSpan(9, 15)], "left and atrium"
-    gold = Document(text, (Entity.from_fragments(pieces, "P"),))
+def test_outcomes_depend_on_fragments_and_labels_but_not_on_scores() -> None:
+    fragments, text = [CharSpan(0, 4), CharSpan(9, 15)], "left and atrium"
+    gold = Document(text, (Entity.from_fragments(fragments, "P"),))
     whole = Document(text, (span(0, 15, "P"),))
-    sure = Document(text, (Entity.from_fragments(pieces, "P", 0.5),))
+    scored = Document(text, (Entity.from_fragments(fragments, "P", 0.5),))
     assert [shown.outcome for shown in compare_entities(gold, whole).union] == [
         Outcome.MISS,
         Outcome.FALSE_ALARM,
     ]
-    assert [shown.outcome for shown in compare_entities(gold, sure).union] == [Outcome.HIT]
+    assert [shown.outcome for shown in compare_entities(gold, scored).union] == [Outcome.HIT]
 
 
 def test_a_page_forbids_every_request() -> None:

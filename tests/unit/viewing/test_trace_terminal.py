@@ -9,7 +9,7 @@ from spandet.text import Document, Entity, WordRow, WordSpan
 from spandet.viewing import trace_to_terminal
 from spandet.viewing.trace_notation import bracketed, trajectory, triple
 from spandet.viewing.traces import Step, TracedDocument
-from support.trace_samples import FOUND, IN_FRAGMENTS, WITH_GOLD, PLAIN, WORDS, found, sentence
+from support.trace_samples import FOUND, IN_FRAGMENTS, PLAIN, WITH_GOLD, WORDS, found, sentence
 
 
 def shown(
