@@ -113,9 +113,9 @@ class BoundaryDiffusion(Detector):
             scores: ProposalScores = self.scorer(words)
             losses["proposal"] = scores.loss(gold)
             proposed, _ = scores.best(slots.mask.shape[1])
-        spans = self._corrupted(words, gold, slots, proposed)
-        mask = slots.mask.repeat(1, settings.draws)
-        read = self.denoiser.read(words)
+        mask, read = slots.mask.repeat(1, settings.draws), self.denoiser.read(words)
+        denoised = self._denoised(words, read, slots, mask)
+        spans = self._corrupted(words, gold, slots, proposed if denoised is None else denoised)
         layers = self.denoiser(
             read,
             spans,
@@ -203,6 +203,8 @@ class BoundaryDiffusion(Detector):
         rows = torch.arange(len(lengths), device=lengths.device)[:, None, None]
         if proposed is not None and expansion == "proposals":
             clean = self.space.latents(proposed[rows, slots.fill.clamp(min=0)], lengths)
+        elif proposed is not None and expansion == "denoised":
+            clean = self.space.latents(proposed.unflatten(1, slots.noise.shape[1:3]), lengths)
         elif expansion == "repeat":  # without entities: copies of the whole sentence
             whole = torch.stack([torch.zeros_like(lengths), lengths], dim=-1)
             clean = self.space.latents(whole, lengths)
@@ -214,6 +216,23 @@ class BoundaryDiffusion(Detector):
         levels = slots.levels[..., None]
         noisy = self.space.noised(clean, slots.noise, levels)
         return self.space.spans(noisy, lengths, levels).flatten(1, 2)
+
+    @torch.no_grad()
+    def _denoised(
+        self, words: WordFeatures, read: ReadWords, slots: Slots, mask: Bool[Tensor, "batch all"]
+    ) -> Int[Tensor, "batch all 2"] | None:
+        """Spans that slots point at in the first denoising step, from the noise of this step.
+
+        Noised with the same noise, they are the states of the later denoising steps: the network
+        learns from its own predictions, right and wrong, and not from entities alone.
+        """
+        if self.settings.expansion != "denoised":
+            return None
+        last = torch.full_like(slots.levels, self.settings.levels - 1)
+        start = self.space.spans(slots.noise, words.lengths[:, None, None], last[..., None])
+        (layer,) = self.denoiser(read, start.flatten(1, 2), last, mask)
+        spans, legal = self._pointed(layer.pointers, mask)
+        return torch.where(legal[..., None], spans, start.flatten(1, 2))
 
     # Section 4.1: boundary reverse diffusion
 

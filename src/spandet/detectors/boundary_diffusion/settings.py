@@ -37,8 +37,9 @@ class BoundaryDiffusionSettings(DetectorSettings):
     """K: slots per sentence; None: half the number of its words, and 8 more."""
     draws: Positive = 4
     """Noise levels that each encoding of a sentence is trained on."""
-    expansion: Literal["repeat", "random", "proposals"] = "proposals"
-    """Content of slots that are no copies of entities: more copies, random spans, or proposals."""
+    expansion: Literal["repeat", "random", "proposals", "denoised"] = "proposals"
+    """Content of slots that are no copies of entities: more copies, random spans, proposals, or the
+    spans that the first denoising step predicts from their noise."""
     copies: Positive = 2
     """Slots per entity; not used with expansion = "repeat"."""
 

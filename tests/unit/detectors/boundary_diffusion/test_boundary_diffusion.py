@@ -7,6 +7,7 @@ import torch
 
 from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.settings import PRESETS, BoundaryDiffusionSettings
+from spandet.detectors.boundary_diffusion.slots import SlotState
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings, decode
 from spandet.inference.engine import to_numpy
@@ -367,3 +368,43 @@ def test_pointers_of_slots_with_an_entity_suffice_for_the_gradient(
     assert max(grad.abs().max() for grad in few) > 0
     for one, other in zip(few, all_slots, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def pointing(seed: int, **settings: Any) -> BoundaryDiffusion:
+    """A detector whose pointers, with these seeds, predict spans that are not all inverted."""
+    made = detector(**preset("paper") | {"expansion": "denoised", "draws": 4} | settings)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in made.denoiser.pointers.parameters():
+            parameter.normal_()
+    return made
+
+
+def test_denoised_slots_are_the_states_of_later_denoising_steps() -> None:
+    made, own, truth = pointing(7), words(9), gold([(2, 4, 1)])
+    slots, read = made._slots(own, truth, rngs(9)), made.denoiser.read(own)
+    denoised = made._denoised(own, read, slots, slots.mask.repeat(1, 4))
+    spans = made._corrupted(own, truth, slots, denoised).unflatten(1, (4, -1))
+    last, compared = made.settings.levels - 1, 0
+    for draw, level in enumerate(slots.levels[0].tolist()):
+        noise, nowhere = slots.noise[:, draw], torch.full((1, 12, 2), -1)
+        start = SlotState(noise, nowhere, torch.zeros(1, 12, DIM), noise, slots.mask)
+        state = made._renoised(made._step(start, read, last), own, (last, level), None)
+        later = made.space.spans(state.latents, own.lengths[:, None], level)
+        same = (slots.origin[:, draw] < 0) & (state.spans[..., 0] < state.spans[..., 1])
+        assert torch.equal(spans[:, draw][same], later[same])
+        compared += int(same.sum())
+    assert compared > 4
+
+
+def test_denoised_slots_follow_the_predictions_of_the_network() -> None:
+    own, truth = words(9), gold([(2, 4, 1)])
+
+    def corrupted(made: BoundaryDiffusion) -> torch.Tensor:
+        slots, read = made._slots(own, truth, rngs(9)), made.denoiser.read(own)
+        denoised = made._denoised(own, read, slots, slots.mask.repeat(1, 4))
+        return made._corrupted(own, truth, slots, denoised)
+
+    assert not torch.equal(corrupted(pointing(5)), corrupted(pointing(8)))
+    both = (corrupted(pointing(seed, expansion="random")) for seed in (5, 8))
+    assert torch.equal(*both)
