@@ -5,7 +5,7 @@
 Starts `spandet serve MODEL` with one thread for the model and sends texts: first from one client,
 then from many, each sending the next text after the response to the last. Then the same without
 batching (--max-batch-texts 1). Every response is compared with the prediction of the recognizer in
-this process; after a 429 the client waits as Retry-After says; anything else is an error, and the
+this process; after a 429 the client waits for Retry-After; anything else is an error, and the
 exit code is 1.
 
 Other load on the machine lowers texts/s; responses per CPU second of the service depend on it less.

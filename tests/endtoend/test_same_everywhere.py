@@ -16,7 +16,7 @@ from support.local_ray import IGNORED, at_most, local_ray
 from support.small_models import DETECTORS, small_export, small_model, small_texts
 
 Entities = list[dict[str, Any]]
-Door = Callable[[Path, list[str], Path], list[Entities]]
+Interface = Callable[[Path, list[str], Path], list[Entities]]
 
 TEXTS = [
     *small_texts(6),
@@ -85,7 +85,7 @@ def in_onnx(model: Path, texts: list[str], folder: Path) -> list[Entities]:
     return as_a_stream(small_export(model.name), texts, folder)
 
 
-DOORS: dict[str, Door] = {
+INTERFACES: dict[str, Interface] = {
     "stream": as_a_stream,
     "command line": on_the_command_line,
     "spaCy": in_spacy,
@@ -96,13 +96,15 @@ DOORS: dict[str, Door] = {
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("interface", INTERFACES)
 @IGNORED
-def test_the_same_text_gives_the_same_entities(detector: str, door: str, tmp_path: Path) -> None:
+def test_the_same_text_gives_the_same_entities(
+    detector: str, interface: str, tmp_path: Path
+) -> None:
     model = small_model(detector)
     wanted = one_by_one(model, TEXTS, tmp_path)
     assert sum(map(len, wanted)) > len(TEXTS)
-    found = DOORS[door](model, TEXTS, tmp_path)
+    found = INTERFACES[interface](model, TEXTS, tmp_path)
     assert len(found) == len(wanted)
     for text, ours, theirs in zip(TEXTS, map(ordered, wanted), map(ordered, found), strict=True):
         assert [key(entity) for entity in theirs] == [key(entity) for entity in ours], text

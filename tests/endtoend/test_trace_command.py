@@ -134,7 +134,7 @@ def test_a_bad_record_keeps_the_old_page(folder: Path) -> None:
     assert page.read_text() == "old"
 
 
-def test_mistakes_are_named(folder: Path) -> None:
+def test_mistakes_are_errors_with_their_names(folder: Path) -> None:
     gold = folder / "gold.jsonl"
     assert str(refused(folder)) == "trace needs a TEXT or --input FILE, got neither"
     assert str(refused(folder, "a", "-i", gold)) == "trace needs a TEXT or --input FILE, got both"

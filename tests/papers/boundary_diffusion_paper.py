@@ -7,7 +7,7 @@ Every function is one equation or one paragraph, in the paper's symbols spelled 
     H_S (`words`, M × h), H_X (`pooled`, K × h), H̄ (`spans`, K × h), E_t (`time_embedding`).
 
 Timesteps are counted from 1 to T as in the paper. What the paper leaves open is marked "open:",
-with the reading chosen here, which is that of the released code unless it says otherwise. The two
+with the reading chosen here, which is that of the released code unless stated otherwise. The two
 algorithms are given their random numbers.
 """
 

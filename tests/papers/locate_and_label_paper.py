@@ -2,7 +2,7 @@
 
 To be read beside the paper. Symbols are the paper's: h are the word vectors of one sentence, a span
 (st, ed) includes its last word, γ, η, α1, α2, λ1 to λ3, u, k and δ have their names spelled out.
-Functions whose first line says "Not in the paper" are what we do where it is silent.
+"Not in the paper" marks what the paper leaves open, with the choice made here.
 """
 
 from __future__ import annotations

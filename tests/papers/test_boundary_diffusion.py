@@ -238,7 +238,7 @@ def test_the_denoising_timesteps_are_those_of_the_paper(timesteps: int) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 9, 40])
-def test_boundaries_go_into_noise_space_and_back_as_the_paper_says(length: int) -> None:
+def test_boundaries_are_normalised_and_discretised_as_in_the_paper(length: int) -> None:
     pairs = [(a, b) for a in range(length) for b in range(a, length)]
     spans, lengths = torch.tensor([(a, b + 1) for a, b in pairs]), torch.tensor([length])
     latents = to_latents(spans, lengths, scale=1.5, state="ends", divisor="length")

@@ -20,20 +20,20 @@ def sample(sentences: int, seed: int, domain: str) -> list[Document]:
 
 
 @given(samples)
-def test_the_number_of_sentences_is_exact(asked: tuple[int, int, str]) -> None:
-    documents = sample(*asked)
-    assert sum(len(document.sentences) for document in documents) == asked[0]
+def test_the_number_of_sentences_is_exact(arguments: tuple[int, int, str]) -> None:
+    documents = sample(*arguments)
+    assert sum(len(document.sentences) for document in documents) == arguments[0]
     assert all(document.sentences for document in documents)
 
 
 @given(samples)
-def test_the_same_request_gives_the_same_documents(asked: tuple[int, int, str]) -> None:
-    assert sample(*asked) == sample(*asked)
+def test_the_same_request_gives_the_same_documents(arguments: tuple[int, int, str]) -> None:
+    assert sample(*arguments) == sample(*arguments)
 
 
 @given(samples)
-def test_every_word_is_at_its_offset_and_has_a_tag(asked: tuple[int, int, str]) -> None:
-    for document in sample(*asked):
+def test_every_word_is_at_its_offset_and_has_a_tag(arguments: tuple[int, int, str]) -> None:
+    for document in sample(*arguments):
         covered = 0
         for sentence in document.sentences:
             assert len(sentence.tags) == len(sentence.words)
@@ -47,9 +47,9 @@ def test_every_word_is_at_its_offset_and_has_a_tag(asked: tuple[int, int, str]) 
 
 @given(samples)
 def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
-    asked: tuple[int, int, str],
+    arguments: tuple[int, int, str],
 ) -> None:
-    for document in sample(*asked):
+    for document in sample(*arguments):
         for row in document.rows():  # an entity that cuts a word or leaves its sentence is an error
             assert len({(e.spans, e.label) for e in row.entities}) == len(row.entities)
             spans = [entity.span for entity in row.entities if not entity.fragments]
@@ -59,20 +59,22 @@ def test_entities_are_whole_words_of_one_sentence_short_shallow_and_never_cross(
 
 
 @given(samples)
-def test_only_clinical_entities_have_fragments_with_gaps(asked: tuple[int, int, str]) -> None:
-    for document in sample(*asked):
+def test_only_clinical_entities_have_fragments_with_gaps(arguments: tuple[int, int, str]) -> None:
+    for document in sample(*arguments):
         in_words = [entity for row in document.rows() for entity in row.entities]
         for entity, counted in zip(document.entities, in_words, strict=True):
             assert len(entity.spans) == len(counted.spans)  # a gap is never only white space
-            assert asked[2] == "clinic" or not entity.fragments
+            assert arguments[2] == "clinic" or not entity.fragments
             for piece in entity.spans:
                 words = document.text[piece.start : piece.end]
                 assert words == words.strip() != ""
 
 
 @given(samples, st.integers(0, 30))
-def test_a_larger_sample_begins_with_the_smaller(asked: tuple[int, int, str], more: int) -> None:
-    sentences, seed, domain = asked
+def test_a_larger_sample_begins_with_the_smaller(
+    arguments: tuple[int, int, str], more: int
+) -> None:
+    sentences, seed, domain = arguments
     short = sample(sentences, seed, domain)
     long = sample(sentences + more, seed, domain)
     assert len(short) <= len(long)

@@ -155,12 +155,12 @@ def test_long_sentences_are_predicted_in_windows(
     most = 0
     prepare = model.encoder.prepare
 
-    def watch(examples: list[object]) -> object:
+    def recorded(examples: list[object]) -> object:
         nonlocal most
         most = max(most, *(len(example.words) for example in examples))  # type: ignore[attr-defined]
         return prepare(examples)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(model.encoder, "prepare", watch)
+    monkeypatch.setattr(model.encoder, "prepare", recorded)
     found = model(long)
     assert most == 40
     check_offsets(found, long)

@@ -143,7 +143,7 @@ def test_the_settings_of_earlier_versions_are_read(
         ("boundary-diffusion", {"slots_extra": 4}, "only 8 is still supported, got 4"),
     ],
 )
-def test_a_removed_choice_is_an_error_that_names_what_is_left(
+def test_a_removed_choice_is_an_error_with_the_remaining_choices(
     detector: str, old: dict[str, object], allowed: str
 ) -> None:
     with pytest.raises(ConfigError, match=allowed):

@@ -1,4 +1,4 @@
-"""What `import spandet` offers."""
+"""The public names of `spandet`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 import spandet
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_can_be_imported() -> None:
     assert sorted(spandet.__all__, key=str.lower) == sorted(set(spandet.__all__), key=str.lower)
     for name in spandet.__all__:
         assert getattr(spandet, name).__module__.startswith("spandet.")
 
 
-def test_an_unknown_name_is_named() -> None:
+def test_an_unknown_name_is_an_error_with_the_name() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'detect'"):
         _ = spandet.detect
 

@@ -81,11 +81,11 @@ def test_sub_words_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     recognizer, cut = built(tmp_path, "biaffine"), PieceMaker.pieces_of
     words: list[list[str]] = []
 
-    def watched(maker: PieceMaker, given: Iterable[str]) -> dict[str, list[int]]:
+    def recorded(maker: PieceMaker, given: Iterable[str]) -> dict[str, list[int]]:
         words.append(list(given))
         return cut(maker, words[-1])
 
-    monkeypatch.setattr(PieceMaker, "pieces_of", watched)
+    monkeypatch.setattr(PieceMaker, "pieces_of", recorded)
     list(recognizer.predict(DOCUMENTS, batch_pieces=64))
     assert words == [[word for d in DOCUMENTS for s in d.sentences for word in s.words]]
     words.clear()

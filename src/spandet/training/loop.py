@@ -125,7 +125,7 @@ class Loop(ABC, Generic[_Batch]):
         return ""
 
     def _step(self, batches: Sequence[_Batch], *, at: float) -> bool:
-        """One optimizer step on some batches; True if any process was asked to stop.
+        """One optimizer step on some batches; True if any process got a stop request.
 
         Args:
             batches: Their gradients are averaged.

@@ -50,7 +50,7 @@ class BatchLoss:
     """The tensor to call `backward` on in this process; the processes' gradients are averaged."""
     sums: LossSums
     stop: bool
-    """Whether any process was asked to stop."""
+    """Whether any process has received a stop request."""
 
 
 def reduce_losses(
@@ -62,13 +62,13 @@ def reduce_losses(
         losses: Of this process's share of the batch.
         accelerator: Connects the processes.
         counted: False for a process whose share is empty: its loss is multiplied by zero.
-        stop: Whether this process was asked to stop.
+        stop: Whether this process has received a stop request.
     """
     names = list(losses)
     totals = torch.stack([losses[name].total for name in names]) * counted
     counts = torch.stack([losses[name].count for name in names]) * counted
-    asked = torch.tensor([float(stop)], device=totals.device)
-    sums = accelerator.reduce(torch.cat([totals.detach(), counts, asked]), reduction="sum")
+    stops = torch.tensor([float(stop)], device=totals.device)
+    sums = accelerator.reduce(torch.cat([totals.detach(), counts, stops]), reduction="sum")
     all_counts = sums[len(names) : -1]
     objective = (totals / all_counts.clamp(min=1)).sum() * accelerator.num_processes
     values = sums.tolist()
@@ -181,7 +181,7 @@ class Engine:
         Args:
             inputs: Of the objective, on this process's device.
             counted: Whether this process's share of the batch is more than a placeholder.
-            stop: Whether this process was asked to stop.
+            stop: Whether this process has received a stop request.
         """
         losses = self._objective(*inputs)
         return reduce_losses(losses, self.accelerator, counted=counted, stop=stop)

@@ -189,9 +189,9 @@ def test_the_detector_alone_is_timed_by_length(model: Path, step: TrainingWorklo
     found = list(prediction_by_length(recognizer, own, [1, 40, 200], TIMING))
     assert [one.words for one in found] == [1, 40, 200]
     assert all(one.seconds > 0 and one.kept is None for one in found)
-    learnt = list(training_by_length(step.recognizer, own, [1, 40, 80], TIMING))
-    assert [one.words for one in learnt] == [1, 40, 80]
-    assert all(one.seconds > 0 and one.kept for one in learnt)
+    timed = list(training_by_length(step.recognizer, own, [1, 40, 80], TIMING))
+    assert [one.words for one in timed] == [1, 40, 80]
+    assert all(one.seconds > 0 and one.kept for one in timed)
 
 
 def test_lengths_are_numbers_of_words() -> None:
@@ -205,7 +205,7 @@ def test_peak_memory_is_measured_and_reset() -> None:
     size = 60_000_000
     peak = peak_memory_of(lambda: np.ones(size, dtype=np.int8))
     if peak is None:
-        pytest.skip("the system does not tell")
+        pytest.skip("the system does not report peak memory")
     reset_peak_memory()
     after = peak_memory()
     assert after is not None

@@ -84,7 +84,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "repeat": {"expansion": "repeat"},
 }
 NUMBERS = {"T": "levels", "K": "slots"}
-"""What the names of the rows say."""
+"""The settings that the names of the rows describe."""
 
 
 def changes_of(name: str) -> dict[str, Any]:

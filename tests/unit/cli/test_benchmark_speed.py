@@ -27,33 +27,33 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
-def check(said: dict[str, Any]) -> None:
-    rate, bare = said["sentences_per_second"], said["bare_sentences_per_second"]
-    assert said["ratio"] == pytest.approx(bare / rate)
-    assert sum(row["sentences"] for row in said["by_length"]) == said["sentences"] == 30
-    rates = [row["sentences_per_second"] for row in said["by_length"]]
+def check(found: dict[str, Any]) -> None:
+    rate, bare = found["sentences_per_second"], found["bare_sentences_per_second"]
+    assert found["ratio"] == pytest.approx(bare / rate)
+    assert sum(row["sentences"] for row in found["by_length"]) == found["sentences"] == 30
+    rates = [row["sentences_per_second"] for row in found["by_length"]]
     assert min(rates) <= rate <= max(rates)
 
 
 def test_speed_is_one_object(folder: Path) -> None:
-    said = json.loads(
+    found = json.loads(
         run("speed", folder / "model", folder / "dev.jsonl", "--json", "--lengths", "4,8")
     )
-    check(said)
-    assert said["what"] == "prediction"
-    assert said["of"] == "model"
-    assert said["predict"]["sentences_per_second"] > 0
-    assert [row["words"] for row in said["detector_alone"]] == [4, 8]
+    check(found)
+    assert found["what"] == "prediction"
+    assert found["of"] == "model"
+    assert found["predict"]["sentences_per_second"] > 0
+    assert [row["words"] for row in found["detector_alone"]] == [4, 8]
 
 
 @pytest.mark.slow
 def test_a_training_step_is_one_object(folder: Path) -> None:
     options = ["--json", "--parts", "--set", "training.batch_sentences=5"]
-    said = json.loads(run("train", folder / "toy.toml", folder / "dev.jsonl", *options))
-    check(said)
-    assert said["what"] == "training"
-    assert said["timing"]["batch"].startswith("at most 5 sentences")
-    assert said["profile"]["shares_of_forward"]["detector"] > 0
+    found = json.loads(run("train", folder / "toy.toml", folder / "dev.jsonl", *options))
+    check(found)
+    assert found["what"] == "training"
+    assert found["timing"]["batch"].startswith("at most 5 sentences")
+    assert found["profile"]["shares_of_forward"]["detector"] > 0
 
 
 @pytest.mark.slow

@@ -28,11 +28,11 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_json_is_one_object_with_a_row_for_each_value(folder: Path) -> None:
-    said = json.loads(run(folder, "--set", "detector.steps=1,2", "--json", "--limit", "12"))
-    assert [row["set"] for row in said["rows"]] == [[], ["detector.steps=1"], ["detector.steps=2"]]
-    assert said["data"]["sentences"] == 12
-    assert said["data"]["name"] == "dev.jsonl (the first 12 sentences)"
-    assert said["timing"]["clock"] == "CPU time"
+    found = json.loads(run(folder, "--set", "detector.steps=1,2", "--json", "--limit", "12"))
+    assert [row["set"] for row in found["rows"]] == [[], ["detector.steps=1"], ["detector.steps=2"]]
+    assert found["data"]["sentences"] == 12
+    assert found["data"]["name"] == "dev.jsonl (the first 12 sentences)"
+    assert found["timing"]["clock"] == "CPU time"
 
 
 def test_a_page_and_tables_are_written(folder: Path) -> None:

@@ -29,17 +29,17 @@ def test_a_table_is_written_in_three_forms(tmp_path: Path) -> None:
     done = run(tmp_path, "--set", "training.epochs=1", "--limit", "8")
     assert done.exit_code == 0, done.output
     out = tmp_path / "out"
-    said = json.loads((out / "table.json").read_text())
-    assert said["train"]["sentences"] == 8
-    assert said["set"] == ["training.epochs=1"]
-    (row,) = said["lists"][0]["rows"]
+    found = json.loads((out / "table.json").read_text())
+    assert found["train"]["sentences"] == 8
+    assert found["set"] == ["training.epochs=1"]
+    (row,) = found["lists"][0]["rows"]
     assert row["runs"][0]["seed"] == 0
     assert row["name"] in (out / "table.md").read_text()
     assert "<svg" in (out / "table.html").read_text()
     assert "1/1" in done.stdout
 
 
-def test_a_failure_is_told_and_ends_in_an_error(
+def test_a_failed_run_is_reported_and_the_exit_code_is_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object, **__: object) -> None:

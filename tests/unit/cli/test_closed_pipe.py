@@ -1,4 +1,4 @@
-"""A reader that has gone is no bad data."""
+"""A closed output pipe is not an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from spandet.text import Document
 
 
 @pytest.mark.parametrize("command", ["convert", "view", "stats"])
-def test_a_command_whose_reader_has_gone_ends_without_a_word(command: str, tmp_path: Path) -> None:
+def test_a_command_ends_silently_when_its_output_pipe_is_closed(
+    command: str, tmp_path: Path
+) -> None:
     write([Document(f"text {n}") for n in range(100)], tmp_path / "in.jsonl")
     with subprocess.Popen(
         [sys.executable, "-m", "spandet", command, str(tmp_path / "in.jsonl")],
@@ -24,5 +26,5 @@ def test_a_command_whose_reader_has_gone_ends_without_a_word(command: str, tmp_p
         assert running.stdout
         assert running.stderr
         running.stdout.close()
-        said = running.stderr.read()
-    assert (running.returncode, said) == (CLOSED_PIPE, b"")
+        message = running.stderr.read()
+    assert (running.returncode, message) == (CLOSED_PIPE, b"")

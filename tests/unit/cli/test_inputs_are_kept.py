@@ -1,4 +1,4 @@
-"""No command writes over what it reads."""
+"""No command overwrites its inputs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_output_that_is_an_input_is_refused(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("output", ["a.jsonl", "./brat/../a.jsonl", "symbolic.jsonl", "hard.jsonl"])
-def test_in_python_too_where_it_can_be_known(output: str) -> None:
+def test_writing_in_python_is_refused_as_well(output: str) -> None:
     with pytest.raises(UsageError, match=f"the output {output} is the input a.jsonl"):
         write(read("a.jsonl"), output, "doccano")
     assert Path("a.jsonl").read_text() == LINE
@@ -71,7 +71,7 @@ def test_in_python_too_where_it_can_be_known(output: str) -> None:
     assert Path("a.jsonl").read_text() != LINE or output == "hard.jsonl"
 
 
-def test_a_page_beside_what_is_read_is_fine() -> None:
+def test_an_output_beside_the_input_is_allowed() -> None:
     for arguments in (
         ["stats", ".", "--from", "jsonl", "--html", "x.html"],
         ["convert", "a.jsonl"],

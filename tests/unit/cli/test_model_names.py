@@ -1,4 +1,4 @@
-"""Every command that takes a model takes the name of a bundled one."""
+"""Every command with a model argument accepts the name of a bundled model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def test_no_command_is_forgotten() -> None:
+def test_all_commands_with_a_model_are_tested() -> None:
     assert set(ARGUMENTS) == set(commands())
 
 
@@ -79,11 +79,11 @@ def _spare(monkeypatch: pytest.MonkeyPatch, seen: list[Path]) -> None:
         listener.close()
 
     monkeypatch.setattr("spandet.serving.server.run", serve)
-    # The log of a service is that of its whole process, and this one goes on.
+    # The service configures the log of the whole process, which other tests use.
     monkeypatch.setattr("spandet.serving.server.set_up_log", lambda **_: None)
 
 
-def test_a_cluster_gets_a_model_by_its_name(
+def test_on_ray_a_model_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Path] = []

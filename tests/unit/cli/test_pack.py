@@ -19,7 +19,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["pack", *map(str, words)], catch_exceptions=True)
 
 
-def test_raw_text_and_own_words_are_told_apart(tmp_path: Path) -> None:
+def test_raw_text_and_given_words_are_distinguished(tmp_path: Path) -> None:
     own, raw = tmp_path / "own" / "dev.jsonl", tmp_path / "raw" / "dev.jsonl"
     documents = small_documents()
     for path, some in (
@@ -41,7 +41,7 @@ def test_raw_text_and_own_words_are_told_apart(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "README.md").read_text().startswith("# About\n\n## Packed (int8")
 
 
-def test_arguments_that_do_not_fit_are_named(tmp_path: Path) -> None:
+def test_invalid_arguments_are_errors_with_their_names(tmp_path: Path) -> None:
     data = tmp_path / "dev.jsonl"
     write(small_documents(6), data, "jsonl")
     for words, message in (

@@ -1,4 +1,4 @@
-"""What `spandet predict` refuses, before torch is loaded."""
+"""Arguments that `spandet predict` refuses before torch is loaded."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_a_second_run_with_the_same_output(source: Path, options: list[str]) -> 
     out = source.parent / "out.jsonl"
     with one_writer(out):
         before = sorted(path.name for path in source.parent.iterdir())
-        said = refused(source, "-o", out, *options)
+        message = refused(source, "-o", out, *options)
         assert sorted(path.name for path in source.parent.iterdir()) == before
-    assert said.startswith(f"{out} is being written by process ")
+    assert message.startswith(f"{out} is being written by process ")
 
 
 @pytest.mark.parametrize("options", [[], ["--resume"], ["--overwrite"], ["--engine", "ray"]])
 def test_an_output_that_is_an_input(source: Path, options: list[str]) -> None:
     gold = source.read_bytes()
-    said = refused(source, "-o", source, *options)
-    assert said == f"the output {source} is the input {source}: choose another output"
+    message = refused(source, "-o", source, *options)
+    assert message == f"the output {source} is the input {source}: choose another output"
     assert source.read_bytes() == gold
     assert list(source.parent.iterdir()) == [source]

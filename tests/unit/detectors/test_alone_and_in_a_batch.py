@@ -39,7 +39,7 @@ def summed(parts: list[Parts]) -> Parts:
 
 
 BY_SENTENCE = [one for one in variants() if getattr(one.settings, "none_weight", 0) != "batch"]
-"""All but those whose weights belong to a batch, as in the released code of boundary diffusion."""
+"""All variants whose loss weights do not depend on the batch."""
 
 
 @pytest.mark.parametrize("variant", BY_SENTENCE, ids=str)

@@ -1,4 +1,4 @@
-"""Biaffine: the band is the whole table, cut; a sentence alone is the same as in a batch."""
+"""Biaffine: the band equals brute force; a sentence alone is the same as in a batch."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def detector(**settings: Any) -> Biaffine:
     values = BiaffineSettings.build({"dim": 6, **settings}, where="detector")
     made = Biaffine(values, dim=DIM, sentence_dim=0, labels=LABELS)
     with torch.no_grad():
-        for parameter in made.parameters():  # sure of many different things
+        for parameter in made.parameters():  # large weights, so that some scores are high
             parameter.normal_(std=0.5)
     return made.eval()
 
@@ -80,7 +80,7 @@ def test_a_sentence_alone_is_the_same_as_in_a_padded_batch(settings: dict[str, A
     assert batch.count == sum(loss.count for loss in losses)
 
 
-def test_only_what_may_be_an_entity_goes_on() -> None:
+def test_only_spans_with_a_probable_label_are_candidates() -> None:
     sentence = words(9)
     whole = detector().detect(sentence, [], keep_all=True)
     assert whole.mask.shape[1] == 45
@@ -108,7 +108,7 @@ def test_without_gold_all_spans_are_none_and_without_words_there_is_no_loss() ->
     assert (nothing.total, nothing.count) == (0, 0)
 
 
-def test_an_entity_that_is_too_wide_teaches_nothing_wrong() -> None:
+def test_an_entity_wider_than_the_band_has_no_target() -> None:
     made = detector(max_width=3)
     with_it, without = (made(words(8), gold_spans(items), []) for items in ([(0, 5, 1)], []))
     assert with_it["label"] == without["label"]

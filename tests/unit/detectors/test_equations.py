@@ -1,4 +1,4 @@
-"""Equations of the papers: cited in the code exactly where docs/methods says.
+"""Equations of the papers: cited in the code exactly where docs/methods lists them.
 
 A page has one row per equation: `| eq. 3 | function in tests/papers | code |`, where the code is a
 dotted name, or "not computed: " and the reason. A formula without a number has a section and a

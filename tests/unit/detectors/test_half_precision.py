@@ -1,4 +1,4 @@
-"""Half precision: word positions and spans stay exact, in both doors of every detector."""
+"""Half precision: word positions and spans stay exact in `forward` and `detect`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spandet.tensors import SpanPredictions, WordFeatures
 from support.detector_variants import DIM, LABELS, Variant, gold, rngs, variants, words
 
 LENGTH = 264
-"""More words than bfloat16 can count: 257 is the first number that it does not have."""
+"""More words than bfloat16 can count: 257 is the first integer that it cannot represent."""
 ITEMS = [(0, 2, 1), (257, 264, 2), (259, 261, 3)]
 CHOICES = {
     "eta",
@@ -44,7 +44,7 @@ VARIANTS = [one for one in variants() if one.change.keys() <= CHOICES]
 
 
 class ExactIntegers(TorchDispatchMode):
-    """Fails where an integer enters a computation in half precision that cannot hold it."""
+    """Fails if an operation in half precision gets an integer that it cannot represent."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -109,7 +109,7 @@ def places(found: SpanPredictions) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_where_nothing_is_learnt_nothing_moves(variant: Variant) -> None:
+def test_positions_are_exact_in_half_precision_with_neutral_weights(variant: Variant) -> None:
     slow = variant.name == "proposer-regressor" and str(variant) != "proposer-regressor-defaults"
     length = 300 if slow else 1000
     made, given = neutral(variant.build()), words(length)
@@ -123,7 +123,7 @@ def test_where_nothing_is_learnt_nothing_moves(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("lengths", [range(1, 11), range(1, 4)])
-def test_offsets_of_nothing_leave_all_seeds_where_they_are(lengths: range) -> None:
+def test_zero_offsets_change_no_seed(lengths: range) -> None:
     settings = LocateAndLabelSettings(lengths=tuple(lengths))
     made = neutral(LocateAndLabel(settings, dim=DIM, sentence_dim=0, labels=LABELS)).eval()
     for context in modes(made):

@@ -22,7 +22,7 @@ def detector(**settings: Any) -> LocateAndLabel:
     values = LocateAndLabelSettings.build(settings, where="detector")
     made = LocateAndLabel(values, dim=DIM, sentence_dim=DIM, labels=LABELS)
     with torch.no_grad():
-        for parameter in made.parameters():  # large enough to move boundaries and to be sure
+        for parameter in made.parameters():  # large enough to change boundaries and for high scores
             parameter.normal_(std=0.5)
     return made.eval()
 
@@ -43,7 +43,7 @@ def gold(*sentences: list[tuple[int, int, int]]) -> GoldSpans:
 
 
 def rngs(count: int) -> list[torch.Generator]:
-    return [generator("chance", index) for index in range(count)]
+    return [generator("rng", index) for index in range(count)]
 
 
 def sampled(made: LocateAndLabel, length: int, *items: tuple[int, int, int]) -> dict[Any, Any]:
@@ -185,7 +185,7 @@ def test_a_near_miss_is_a_light_negative_and_a_hit_on_any_entity_is_positive() -
     match = Match(torch.tensor([0.75, 0.75]), torch.tensor([[0, 4]] * 2), torch.tensor([2, 2]))
     sample = Sample(seeds, match, torch.tensor([True, True]), sentences=1)
     logits = torch.zeros(2, LABELS)
-    logits[1, 3] = 50  # sure of the entity that it was moved onto, which is not its seed's
+    logits[1, 3] = 50  # high score for the entity that it was regressed to, which is not its seed's
     loss = made._label_loss(logits, adjusted, sample, truth)
     assert loss.total.item() == pytest.approx(
         0.25 * torch.tensor(float(LABELS)).log().item(), rel=1e-4

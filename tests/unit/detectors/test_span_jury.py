@@ -1,4 +1,4 @@
-"""Span jury: laws of both doors."""
+"""Span jury: laws of `forward` and `detect`."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def detector(**settings: Any) -> SpanJury:
     values = SpanJurySettings.build({"dim": 8, "heads": 2, **settings}, where="detector")
     made = SpanJury(values, dim=DIM, sentence_dim=0, labels=LABELS)
     with torch.no_grad():
-        for parameter in made.parameters():  # sure of many different things
+        for parameter in made.parameters():  # large weights, so that some scores are high
             parameter.normal_(std=0.5)
     return made.eval()
 
@@ -75,8 +75,8 @@ def test_a_nominee_is_the_likeliest_span_of_all() -> None:
     assert set(by_span(made.detect(sentence, []), 0)) == wanted
 
 
-def test_entities_are_always_among_those_that_are_learnt() -> None:
-    """However unlikely they seem: the loss knows each of them by its label."""
+def test_entities_are_always_candidates_in_training() -> None:
+    """Even those with low scores have a label loss."""
     made = detector(nominees_per_word=0.0, nominees_extra=3, rounds=0)
     scores = made.nominate(words(9)).logits[0]
     least = int(scores.masked_fill(~torch.isfinite(scores), torch.inf).argmin())
@@ -85,16 +85,16 @@ def test_entities_are_always_among_those_that_are_learnt() -> None:
     assert losses[0] != losses[1]
 
 
-def test_nominees_see_each_other_only_in_rounds() -> None:
+def test_nominees_depend_on_each_other_only_in_rounds() -> None:
     sentence = words(9)
-    for rounds, alike in ((0, True), (1, False)):
+    for rounds, equal in ((0, True), (1, False)):
         few = detector(nominees_per_word=0.0, nominees_extra=2, rounds=rounds)
         many = detector(nominees_per_word=0.0, nominees_extra=20, rounds=rounds)
         some, all_ = by_span(few.detect(sentence, []), 0), by_span(many.detect(sentence, []), 0)
-        assert all(torch.allclose(probs, all_[span]) == alike for span, probs in some.items())
+        assert all(torch.allclose(probs, all_[span]) == equal for span, probs in some.items())
 
 
-def test_the_trace_tells_what_each_round_takes_a_nominee_for() -> None:
+def test_the_trace_has_the_label_probabilities_of_each_round() -> None:
     found = detector(rounds=2).detect(words(4, 2), [])
     assert [stage.name for stage in found.trace] == ["nominated", "read", "round 1", "round 2"]
     assert found.trace[0].scores is not None

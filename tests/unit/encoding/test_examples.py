@@ -72,7 +72,7 @@ def test_several_sentences_on_each_side_are_context() -> None:
 def test_neighbours_equal_those_of_the_whole_source(
     own: list[int], before: list[int], after: list[int], count: int
 ) -> None:
-    """A document that knows the sentences around it has the context of the whole."""
+    """A document with the sentences around it has the context of the whole source."""
     lengths = [*before, *own, *after]
     sentences = [tuple(f"{i}.{j}" for j in range(n)) for i, n in enumerate(lengths)]
     chosen = slice(len(before), len(before) + len(own))
@@ -114,7 +114,7 @@ LENGTHS = st.lists(st.integers(0, 5), max_size=12)
 
 
 def document_of(lengths: list[int]) -> Document:
-    """Sentences of so many words, which are all alike: only lengths tell passages apart."""
+    """Sentences of these lengths; all words are equal, so passages differ in lengths only."""
     return Document.from_rows([WordRow(["w"] * length) for length in lengths])
 
 
@@ -140,7 +140,7 @@ def test_passages_are_as_long_as_they_may_be(lengths: list[int], most: int) -> N
 
 
 @given(LENGTHS, st.integers(1, 9), st.data())
-def test_what_follows_a_passage_does_not_know_what_was_before(
+def test_passages_do_not_depend_on_earlier_passages(
     lengths: list[int], most: int, data: st.DataObject
 ) -> None:
     found = list(passages(document_of(lengths).sentences, most))
@@ -150,7 +150,7 @@ def test_what_follows_a_passage_does_not_know_what_was_before(
 
 
 @given(st.lists(LENGTHS, max_size=3), st.integers(1, 9))
-def test_sentences_of_a_passage_know_each_other(documents: list[list[int]], most: int) -> None:
+def test_sentences_of_a_passage_are_grouped(documents: list[list[int]], most: int) -> None:
     words = iter(range(10**6))
     corpus = [
         Document.from_rows([WordRow([str(next(words)) for _ in range(n)]) for n in own if n])

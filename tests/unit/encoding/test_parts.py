@@ -69,10 +69,10 @@ def test_a_part_of_one_field_trains_and_is_saved(tmp_path: Path) -> None:
     rngs = [torch.Generator().manual_seed(number) for number in range(len(EXAMPLES))]
     total_loss(detector(encoder(encoder.prepare(EXAMPLES)), GOLD, rngs)).backward()
     optimizer.step()
-    moved = (
+    trained = (
         encoder.state_dict()["lengths.embedding.weight"] - before["lengths.embedding.weight"]
     ).any(1)
-    assert moved.tolist() == [length in {3, 4} for length in range(5)]
+    assert trained.tolist() == [length in {3, 4} for length in range(5)]
 
     encoder.save_files(tmp_path)
     loaded = Encoder.from_files(settings, tmp_path)

@@ -1,4 +1,4 @@
-"""Pretrained transformers: other kinds than BERT, odd texts, files, and what can go wrong."""
+"""Pretrained transformers: other kinds than BERT, unusual texts, files, and errors."""
 
 import socket
 import sys
@@ -71,11 +71,11 @@ def rows_of(encoder: Encoder, *words: str) -> list[list[int]]:
     return prepared.pieces.ids.tolist()
 
 
-def test_nothing_asks_the_network(
+def test_loading_needs_no_network(
     roberta: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("the network was asked")
+        raise AssertionError("a request to the network")
 
     for name in ("create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, refuse)
@@ -182,7 +182,7 @@ def test_an_encoder_decoder_model_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_minilm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if the package had never been installed or looked for."""
+    """Simulate that the package is not installed, and clear the cache of its location."""
     monkeypatch.setattr(pretrained, "_MINILM_PACKAGE", "spandet_test_minilm")
     pretrained._minilm_folder.cache_clear()
     yield
@@ -201,7 +201,7 @@ def test_minilm_with_other_weights_is_refused(
 ) -> None:
     folder = tmp_path / "spandet_test_minilm" / "model"
     folder.mkdir(parents=True)
-    (folder.parent / "__init__.py").write_text("raise AssertionError('nobody runs this')")
+    (folder.parent / "__init__.py").write_text("raise AssertionError('must not be run')")
     (folder / "model.safetensors").write_bytes(b"something else")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(MismatchError, match=r"not the released encoder minilm: its sha256 is"):

@@ -34,7 +34,7 @@ def row(made: PieceMaker, one: Example) -> str:
     letters |= {CLS: "<", SEP: ">", MARK: "|"}
     (ids,) = batch.ids.tolist()
     own = [letters[ids[place]] for place in batch.places.tolist()]
-    assert own == list(one.words)  # the words' own pieces are where `places` says
+    assert own == list(one.words)  # `places` are those of the words' own pieces
     assert made.sizes([one]) == [len(ids)]
     return "".join(letters[piece] for piece in ids)
 

@@ -1,4 +1,4 @@
-"""The parts that see a word by itself: characters, vectors, tags, hashed features; and settings."""
+"""Parts of the encoder for single words: characters, vectors, tags, hashed features; settings."""
 
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ def test_hashed_words_by_hand(join: Any) -> None:
     torch.testing.assert_close(part(part.prepare([word]))[0], wanted)
 
 
-def test_case_backs_off_in_order() -> None:
+def test_words_are_looked_up_in_other_cases_in_order() -> None:
     assert list(spellings("NFkB")) == ["NFkB", "nfkb", "Nfkb", "NFKB"]
 
 
@@ -205,10 +205,10 @@ def test_the_small_encoder_is_small() -> None:
 def test_all_tensors_of_a_batch_are_copied_to_a_device() -> None:
     settings = EncoderSettings.small()
     encoder = Encoder.build(settings, settings.vocabulary_of(EXAMPLES))
-    moved = encoder.prepare(EXAMPLES).to("meta")
-    assert moved.sequences is not None
-    hashed, characters = moved.parts["hashed"], moved.parts["characters"]
-    for tensor in (moved.mask, hashed, characters.ids, moved.sequences.take):
+    copied = encoder.prepare(EXAMPLES).to("meta")
+    assert copied.sequences is not None
+    hashed, characters = copied.parts["hashed"], copied.parts["characters"]
+    for tensor in (copied.mask, hashed, characters.ids, copied.sequences.take):
         assert tensor.is_meta
 
 

@@ -38,7 +38,7 @@ def test_without_ids_on_one_side_order_decides() -> None:
     assert paired(documents("a", "b"), documents(None, None)) == [("a", None), ("b", None)]
 
 
-def test_three_streams_meet() -> None:
+def test_three_streams_are_aligned() -> None:
     streams = {
         "gold": documents("a", "b", "c"),
         "A": documents("b", "c", "a"),
@@ -138,7 +138,7 @@ def test_a_gap_of_white_space_only_is_none_in_another_spacing() -> None:
     assert evaluate([whole], [broken], resamples=0).micro.f1 == 1
 
 
-def test_shuffled_documents_score_alike() -> None:
+def test_shuffled_documents_have_the_same_scores() -> None:
     gold = [
         Document(f"word {n}", (Entity(CharSpan(0, 4 + n % 2), "x"),), id=str(n)) for n in range(30)
     ]

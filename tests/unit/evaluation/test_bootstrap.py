@@ -11,7 +11,7 @@ from spandet.evaluation.bootstrap import intervals, resampled
 from spandet.text import CharSpan, Document, Entity
 
 
-def test_equal_documents_leave_no_doubt() -> None:
+def test_equal_documents_have_an_interval_of_one_point() -> None:
     found = intervals(Counter({(3, 4, 6): 10}), resamples=100, seed=0)
     assert {name: one.to_json() for name, one in found.items() if one} == {
         "precision": [0.75, 0.75],
@@ -21,7 +21,7 @@ def test_equal_documents_leave_no_doubt() -> None:
 
 
 def test_a_resample_draws_documents_with_replacement() -> None:
-    # Two documents, one with a hit: none, one or two hits with chances 1/4, 1/2, 1/4.
+    # Two documents, one with a hit: none, one or two hits with probabilities 1/4, 1/2, 1/4.
     sums = resampled(Counter({(1, 1, 1): 1, (0, 1, 1): 1}), resamples=20_000, seed=3)
     shares = [float((sums[:, 0] == hits).mean()) for hits in (0, 1, 2)]
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.02)
@@ -35,7 +35,7 @@ def test_drawing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(resampled(counts, resamples=100, seed=1), whole)
 
 
-def test_the_interval_is_as_wide_as_theory_says() -> None:
+def test_the_interval_has_the_width_of_the_normal_approximation() -> None:
     # Precision of 400 documents with one prediction each, half of them right: normal, sd 0.025.
     found = intervals(Counter({(1, 1, 1): 200, (0, 1, 1): 200}), resamples=5_000, seed=0)
     assert found["precision"] is not None

@@ -54,7 +54,7 @@ def test_an_entity_between_words_counts_as_one_word() -> None:
     assert describe([document]).exact_lengths == {1: 1}
 
 
-def test_two_pieces_of_one_word_touch_it_once() -> None:
+def test_a_word_with_two_fragments_counts_once() -> None:
     pieces = [CharSpan(0, 1), CharSpan(2, 3), CharSpan(4, 7)]
     document = Document("abcd efg", (Entity.from_fragments(pieces, "x"),))
     assert describe([document]).exact_lengths == {2: 1}

@@ -1,4 +1,4 @@
-"""What is said about documents that do not belong together, to the letter."""
+"""Error messages for documents that cannot be paired."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ def test_errors_are_shares_of_their_own_side() -> None:
     )
 
 
-def test_intervals_are_told_with_the_number_of_resamples() -> None:
+def test_intervals_have_the_number_of_resamples() -> None:
     own = {"precision": Interval(0.1, 0.2), "recall": Interval(0.3, 0.4), "f1": None}
-    told = report(documents=1234, sentences=5678, intervals=own, resamples=1000)
-    assert table(told, "Overall").note == (
+    got = report(documents=1234, sentences=5678, intervals=own, resamples=1000)
+    assert table(got, "Overall").note == (
         "1,234 documents, 5,678 sentences. 95 % intervals of micro: "
         "P 10.00–20.00, R 30.00–40.00 (1,000 resamples of documents)."
     )
@@ -64,28 +64,28 @@ def test_intervals_are_told_with_the_number_of_resamples() -> None:
 ])  # fmt: skip
 def test_the_twelve_most_frequent_confusions_are_shown(pairs: int, shown: int, note: str) -> None:
     confusion = {(f"g{number}", "p"): 100 - number for number in range(pairs)}
-    told = table(report(errors=Errors({}, {}, confusion, ())), "Right span, wrong label")
-    assert told.rows == tuple((f"g{number}", "p", 100 - number) for number in range(shown))
-    assert (told.note, told.only) == (note, "text")
+    got = table(report(errors=Errors({}, {}, confusion, ())), "Right span, wrong label")
+    assert got.rows == tuple((f"g{number}", "p", 100 - number) for number in range(shown))
+    assert (got.note, got.only) == (note, "text")
 
 
 def test_the_confusion_matrix_has_gold_down_and_predicted_across() -> None:
     confusion = {("b", "a"): 2, ("a", "c"): 3}
-    told = table(
+    got = table(
         report(errors=Errors({}, {}, confusion, ())),
         "Label confusion: gold down, predicted across",
     )
-    assert told.columns == ("", "a", "b", "c")
-    assert told.rows == (("a", None, None, 3), ("b", 2, None, None), ("c", None, None, None))
+    assert got.columns == ("", "a", "b", "c")
+    assert got.rows == (("a", None, None, 3), ("b", 2, None, None), ("c", None, None, None))
 
 
 def test_examples_show_both_sides() -> None:
     one = Example("false positive", "spurious", "d", None, Mention("IL-2", "DNA"))
-    told = table(report(errors=Errors({}, {}, {}, (one,))), "Examples")
-    assert told.rows == (("false positive: spurious", "d", "–", "IL-2  (DNA)"),)
+    got = table(report(errors=Errors({}, {}, {}, (one,))), "Examples")
+    assert got.rows == (("false positive: spurious", "d", "–", "IL-2  (DNA)"),)
 
 
-def test_what_a_report_has_tables_of() -> None:
+def test_the_tables_of_a_report() -> None:
     titles = ["Overall", "Labels", "Structure (each side by its own)", "Length in words"]
     titles += ["Exact length in words", "Errors by cause"]
     assert [one.title for one in report().tables()] == titles
@@ -101,23 +101,23 @@ def test_labels_are_in_order_of_their_number_then_of_their_names() -> None:
 def test_two_documents_by_hand() -> None:
     gold = [document((0, 6, "x"), (1, 3, "y"), (2, 3, "y"), (7, 8, "x")), document((0, 1, "z"))]
     found = [document((0, 6, "x"), (1, 3, "z"), (7, 8, "y")), document((0, 1, "z"), (4, 5, "y"))]
-    told = evaluate(gold, found, resamples=0)
-    assert told.micro == score(correct=2, predicted=5, gold=5)
-    assert told.boundary == score(correct=4, predicted=5, gold=5)
-    assert told.labelling == score(correct=2, predicted=4, gold=4)
-    assert told.macro == macro(list(told.labels.values()))
-    assert dict(told.labels) == {
+    got = evaluate(gold, found, resamples=0)
+    assert got.micro == score(correct=2, predicted=5, gold=5)
+    assert got.boundary == score(correct=4, predicted=5, gold=5)
+    assert got.labelling == score(correct=2, predicted=4, gold=4)
+    assert got.macro == macro(list(got.labels.values()))
+    assert dict(got.labels) == {
         "x": score(correct=1, predicted=1, gold=2),
         "y": score(correct=0, predicted=2, gold=2),
         "z": score(correct=1, predicted=2, gold=1),
     }
-    assert dict(told.depths) == {
+    assert dict(got.depths) == {
         1: score(correct=2, predicted=4, gold=3),
         2: score(correct=0, predicted=1, gold=1),
         3: score(correct=0, predicted=0, gold=1),
     }
-    assert told.errors.false_positives == {"label": 2, "boundary": 0, "crossing": 0, "spurious": 1}
-    assert told.errors.false_negatives == {"label": 2, "boundary": 0, "crossing": 0, "missed": 1}
+    assert got.errors.false_positives == {"label": 2, "boundary": 0, "crossing": 0, "spurious": 1}
+    assert got.errors.false_negatives == {"label": 2, "boundary": 0, "crossing": 0, "missed": 1}
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_two_documents_by_hand() -> None:
     ],
 )  # fmt: skip
 def test_a_boundary_error_is_a_word_off_at_most(other: tuple[int, int], cause: str) -> None:
-    told = evaluate([document((4, 7, "x"))], [document((*other, "x"))], resamples=0).errors
-    assert {name for name, number in told.false_positives.items() if number} == {cause}
+    got = evaluate([document((4, 7, "x"))], [document((*other, "x"))], resamples=0).errors
+    assert {name for name, number in got.false_positives.items() if number} == {cause}
     partner = None if cause == "spurious" else Mention("five six seven", "x")
-    example = told.examples[0]
+    example = got.examples[0]
     assert (example.kind, example.cause, example.gold) == ("false positive", cause, partner)
     assert example.predicted == Mention(" ".join(WORDS[slice(*other)]), "x")
 
@@ -142,10 +142,10 @@ def test_an_example_names_the_entity_that_is_the_reason() -> None:
     # Each error has a neighbour before it that is not its reason.
     gold = document((0, 1, "y"), (4, 7, "x"), (9, 12, "x"), name="d")
     found = document((4, 7, "y"), (8, 11, "y"), (9, 11, "x"), name="d")
-    told = evaluate([gold], [found], resamples=0).errors.examples
+    got = evaluate([gold], [found], resamples=0).errors.examples
     middle, last = Mention("five six seven", "x"), Mention("ten eleven twelve", "x")
     relabelled, shorter = replace(middle, label="y"), replace(last, text="ten eleven")
-    assert [(one.kind, one.cause, one.gold, one.predicted) for one in told] == [
+    assert [(one.kind, one.cause, one.gold, one.predicted) for one in got] == [
         ("false positive", "label", middle, relabelled),
         ("false positive", "boundary", last, shorter),
         ("false positive", "crossing", last, Mention("nine ten eleven", "y")),
@@ -157,9 +157,9 @@ def test_an_example_names_the_entity_that_is_the_reason() -> None:
 
 def test_five_examples_of_each_cause_are_kept() -> None:
     gold = [document((0, 1, "x"), name=f"d{number}") for number in range(7)]
-    told = evaluate(gold, [replace(one, entities=()) for one in gold], resamples=0).errors
-    assert [one.document for one in told.examples] == ["d0", "d1", "d2", "d3", "d4"]
-    assert told.false_negatives["missed"] == 7
+    got = evaluate(gold, [replace(one, entities=()) for one in gold], resamples=0).errors
+    assert [one.document for one in got.examples] == ["d0", "d1", "d2", "d3", "d4"]
+    assert got.false_negatives["missed"] == 7
 
 
 @pytest.mark.parametrize(
@@ -208,15 +208,15 @@ def test_names_in_a_terminal_are_cut_after_22_characters() -> None:
 
 def test_a_corpus_by_hand() -> None:
     first = document((0, 6, "x"), (1, 3, "y"), (1, 3, "x"), (1, 3, "z"), (2, 4, "y"), (2, 4, "y"))
-    told = describe([first, document((0, 11, "x"), (3, 5, "y"), name="second")])
-    assert told.title == "2 documents · 2 sentences · 24 words · 8 entities"
-    assert (told.nested, told.crossing_pairs, told.same_span_pairs, told.duplicates) == (8, 3, 3, 1)
-    assert (told.depths, told.exact_lengths) == ({1: 2, 2: 6}, {2: 6, 6: 1, 11: 1})
-    assert told.lengths == {"1-4": 6, "5-9": 1, "10+": 1}
-    assert table(told, "Labels").rows == (("y", 0.5, 4), ("x", 0.375, 3), ("z", 0.125, 1))
-    structure = table(told, "Structure")
+    got = describe([first, document((0, 11, "x"), (3, 5, "y"), name="second")])
+    assert got.title == "2 documents · 2 sentences · 24 words · 8 entities"
+    assert (got.nested, got.crossing_pairs, got.same_span_pairs, got.duplicates) == (8, 3, 3, 1)
+    assert (got.depths, got.exact_lengths) == ({1: 2, 2: 6}, {2: 6, 6: 1, 11: 1})
+    assert got.lengths == {"1-4": 6, "5-9": 1, "10+": 1}
+    assert table(got, "Labels").rows == (("y", 0.5, 4), ("x", 0.375, 3), ("z", 0.125, 1))
+    structure = table(got, "Structure")
     assert structure.rows[0] == ("nested (100.00 %)", 8)
-    assert (told.sentence_length, told.entity_length) == (12, 29 / 8)
+    assert (got.sentence_length, got.entity_length) == (12, 29 / 8)
     means = "Mean length in words: sentence 12.0, entity 3.6."
     assert structure.note == f"{means} Longest: 11 words, x, in second: {' '.join(WORDS[:11])}"
     assert table(describe([]), "Structure").note == ""

@@ -161,7 +161,7 @@ def test_the_terminal_report_takes_labels_literally() -> None:
     assert "<b>|[red]x[/red] & a …" in stream.getvalue()
 
 
-def test_half_characters_and_terminal_commands_do_no_harm() -> None:
+def test_surrogates_and_terminal_commands_are_replaced() -> None:
     label = "\ud83d\x1b[2J\nnext"
     gold = [Document("a", (Entity(CharSpan(0, 1), label),))]
     for result in (evaluate(gold, [Document("a")]), describe(gold)):

@@ -1,4 +1,4 @@
-"""What people read of scores and comparisons, to the letter."""
+"""The printed text of scores and comparisons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown(*tables: Table) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-def test_a_comparison_is_told_in_points() -> None:
+def test_a_comparison_is_shown_in_points() -> None:
     compared = Comparison(documents=30, a=A, b=B, draws=DRAWS, resamples=1000)
     assert compared.title == "B − A: +10.00 F1, p = 0.0123"
     (table,) = compared.tables()
@@ -70,7 +70,7 @@ def test_groups_of_lengths(length: int, group: str) -> None:
     assert length_group(length) == group
 
 
-def test_what_is_drawn_unless_it_is_said() -> None:
+def test_the_default_number_of_resamples_and_seed() -> None:
     gold = list(generate(400, seed=1))
     found = [replace(d, entities=d.entities[n % 7 :]) for n, d in enumerate(gold)]
     assert evaluate(gold, found) == evaluate(gold, found, resamples=1000, seed=0)

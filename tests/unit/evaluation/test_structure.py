@@ -66,6 +66,6 @@ def test_offsets_count_visible_characters() -> None:
     assert visible.visible_items(items) == {(0, 3, (), "only space"), (0, 3, (1, 2), "gap")}
 
 
-def test_pieces_lie_between_gaps() -> None:
+def test_fragments_lie_between_gaps() -> None:
     assert fragments_of((0, 9, (), "x")) == [(0, 9)]
     assert fragments_of((0, 9, (2, 3, 5, 7), "x")) == [(0, 2), (3, 5), (7, 9)]

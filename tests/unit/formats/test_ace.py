@@ -120,7 +120,9 @@ def test_without_a_docid_the_file_names_the_document(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_invalid_records_are_errors_with_their_position(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     assert old in APF
     with pytest.raises(FormatError) as caught:
         list(read(write(tmp_path, APF.replace(old, new))))
@@ -135,7 +137,7 @@ def test_a_missing_text_can_be_skipped(tmp_path: Path) -> None:
     assert str(error).endswith("town.sgm")
 
 
-def test_damaged_xml_names_its_line(tmp_path: Path) -> None:
+def test_damaged_xml_is_an_error_with_its_line(tmp_path: Path) -> None:
     corpus = read(write(tmp_path, APF.replace("</entity>", "", 1)), skip_bad=True)
     assert list(corpus) == []
     assert "town.apf.xml:25: not XML (mismatched tag)" in str(corpus.skipped[0])

@@ -1,4 +1,4 @@
-"""brat standoff: a sample of our own, file names, and the words of the errors."""
+"""brat standoff: a sample, file names, and error messages."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_a_folder_is_all_its_documents_by_name(tmp_path: Path) -> None:
         ("X1\tX 0 4\tIL-2", ':1: found "X1\\tX 0 4\\tIL-2", expected a line that begins with T'),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, line: str, message: str) -> None:
+def test_errors_have_the_line_number(tmp_path: Path, line: str, message: str) -> None:
     path = pair(tmp_path, line)
     with pytest.raises(FormatError) as caught:
         list(read(path))
     assert str(caught.value).startswith(f"{path}{message}")
 
 
-def test_bytes_that_are_no_text_name_their_file(tmp_path: Path) -> None:
+def test_invalid_utf8_is_an_error_with_the_file(tmp_path: Path) -> None:
     path = pair(tmp_path)
     path.write_bytes(b"T1\tX 0 1\t\xff\n")
     with pytest.raises(FormatError, match=r"a1\.ann:1: byte 0xff at position 9 is not UTF-8"):
@@ -113,7 +113,7 @@ def test_a_missing_text_is_one_bad_record(tmp_path: Path) -> None:
     ]
 
 
-def test_standard_input_has_nothing_beside_it() -> None:
+def test_standard_input_has_no_annotation_file() -> None:
     with pytest.raises(UsageError, match="give a file or folder, not -"):
         list(read("-", "brat"))
 
@@ -154,7 +154,7 @@ def test_an_id_never_leaves_the_folder(tmp_path: Path, id_: str | None, name: st
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-def test_a_percent_sign_of_somebody_else_stays(tmp_path: Path) -> None:
+def test_percent_signs_of_other_programs_are_kept(tmp_path: Path) -> None:
     (document,) = read(pair(tmp_path, name="rate%41%2F"))
     assert document.id == "rate%41%2F"
 
@@ -180,7 +180,9 @@ def test_a_percent_sign_of_somebody_else_stays(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_brat_cannot_hold_is_refused(tmp_path: Path, document: Document, message: str) -> None:
+def test_what_brat_cannot_represent_is_refused(
+    tmp_path: Path, document: Document, message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         write([Document("text", id="first"), document], tmp_path / "out", "brat")
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""On standard input, only its beginning tells a format: one row of the table must know it."""
+"""Detection of column formats by the first bytes, as on standard input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spandet.formats import FORMATS
         ("", None),
     ],
 )
-def test_exactly_one_format_knows_a_beginning(head: str, name: str | None) -> None:
+def test_the_first_bytes_match_exactly_one_format(head: str, name: str | None) -> None:
     known = [
         key
         for key, row in FORMATS.items()

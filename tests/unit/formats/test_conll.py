@@ -1,4 +1,4 @@
-"""CoNLL columns: a sample of our own, and the words of the errors."""
+"""CoNLL columns: a sample, and error messages."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_only_tabs_and_spaces_separate(tmp_path: Path) -> None:
         ("a\tO\n\tO\n", ":2: the word is empty, expected one before the first tab"),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_have_the_line_number(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         corpus(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path}/sample.conll{message}")
 
 
-def test_one_bad_sentence_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_after_a_bad_sentence_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "bad.conll"
     path.write_bytes(b"-DOCSTART- (x)\n\na O\n\nb \xff\nc O\n\nd Q\n\ne O\n")
     documents = read(path, skip_bad=True)
@@ -185,7 +185,7 @@ def test_raw_text_is_written_in_its_words(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_columns_cannot_hold_is_refused(
+def test_what_columns_cannot_represent_is_refused(
     tmp_path: Path, document: Document, message: str
 ) -> None:
     with pytest.raises(FormatError) as caught:
@@ -208,6 +208,6 @@ def test_an_unknown_scheme_is_an_error(tmp_path: Path) -> None:
         write([], tmp_path / "out.conll", scheme="iob")
 
 
-def test_a_table_is_told_from_germeval_by_its_beginning(tmp_path: Path) -> None:
+def test_conll_and_germeval_are_distinguished_by_their_first_lines(tmp_path: Path) -> None:
     (document,) = corpus(tmp_path, "#\tO\nGenes\tB-X\n", "two.tsv")
     assert found(document) == [("Genes", "X")]

@@ -55,7 +55,7 @@ def test_each_part_is_a_document(tmp_path: Path, name: str) -> None:
     assert second.text == "The Bank of Geneva hired Zoe"
 
 
-def test_nested_brackets_come_from_the_outside_in(tmp_path: Path) -> None:
+def test_nested_brackets_are_read_outer_first(tmp_path: Path) -> None:
     words = [("a", "X", "(A(B(C*)"), ("b", "X", "*))"), ("c", "X", "(D(E))")]
     (document,) = corpus(tmp_path, part("000", sentence(*words)))
     assert found(document) == [("a b", "A"), ("a b", "B"), ("a", "C"), ("c", "D"), ("c", "E")]
@@ -90,7 +90,7 @@ def test_nested_brackets_come_from_the_outside_in(tmp_path: Path) -> None:
         (part("000", sentence(("a", "X", "(A"))), ':2: the name is "(A", expected (LABEL*'),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_have_the_line_number(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         corpus(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path}/own.v4_gold_conll{message}")

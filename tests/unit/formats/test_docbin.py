@@ -1,4 +1,4 @@
-"""spaCy's DocBin: what spaCy sees of ours, and what we see of spaCy's."""
+"""spaCy's DocBin: spaCy reads our files, and we read spaCy's."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_ents_are_read_and_written_on_demand(tmp_path: Path) -> None:
     assert [(span.text, span.label_) for span in back.ents] == [("Zoe", "PER")]
 
 
-def test_a_wrong_key_is_told_the_right_ones(tmp_path: Path) -> None:
+def test_the_error_for_a_wrong_key_lists_the_keys(tmp_path: Path) -> None:
     made = doc("Zoe", "ran", ents=["B-PER", "O"])
     made.spans["names"] = [made[0:1]]
     path = packed(tmp_path / "own.spacy", doc("nothing", "here"), made)
@@ -101,7 +101,7 @@ def test_a_wrong_key_is_told_the_right_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["ents", "names"])
-def test_spans_that_nobody_asked_for_are_an_error_if_there_are_no_others(
+def test_spans_under_other_keys_are_an_error_if_there_are_no_others(
     tmp_path: Path, key: str
 ) -> None:
     made, empty = doc("Zoe", "ran"), doc("nothing", "here")
@@ -124,7 +124,7 @@ def test_scores_must_fit_their_spans(tmp_path: Path) -> None:
         list(read(packed(tmp_path / "own.spacy", made)))
 
 
-def test_ents_cannot_hold_an_empty_label(tmp_path: Path) -> None:
+def test_ents_cannot_represent_an_empty_label(tmp_path: Path) -> None:
     document = Document("Zoe ran", (Entity(CharSpan(0, 3), ""),))
     with pytest.raises(FormatError, match=r"characters 0:3\) has an empty label, which doc\.ents"):
         write([document], tmp_path / "out.spacy", "docbin-ents")
@@ -166,7 +166,7 @@ def test_damage_is_a_format_error(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_spacy_cannot_hold_is_refused(
+def test_what_spacy_cannot_represent_is_refused(
     tmp_path: Path, document: Document, message: str
 ) -> None:
     with pytest.raises(FormatError) as caught:

@@ -69,7 +69,9 @@ def test_written_as_doccano_reads_it(tmp_path: Path) -> None:
         ({"id": True}, "id is true, expected a string or a whole number"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_invalid_records_are_errors_with_their_position(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     path = tmp_path / "all.jsonl"
     path.write_text("\n" + json.dumps({"id": 1, "text": "Zoe", "label": []} | change))
     with pytest.raises(FormatError) as caught:
@@ -78,7 +80,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], mess
     assert message in str(caught.value)
 
 
-def test_what_it_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_what_the_format_cannot_represent_is_refused(tmp_path: Path) -> None:
     pieces = [CharSpan(0, 1), CharSpan(2, 3)]
     split = Document("Zoe", (Entity.from_fragments(pieces, "PER"),), "z")
     with pytest.raises(

@@ -83,7 +83,9 @@ def test_an_annotation_is_not_its_own_source(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_invalid_records_are_errors_with_their_position(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     assert old in ERE
     with pytest.raises(FormatError) as caught:
         list(read(write(tmp_path, ERE.replace(old, new))))

@@ -151,13 +151,13 @@ def test_long_text_is_not_cut_where_the_parser_pauses(tmp_path: Path) -> None:
     assert document.sentences[0].words == (word, word)
 
 
-def test_its_format_is_told_by_its_name(tmp_path: Path) -> None:
+def test_the_format_is_detected_by_the_file_name(tmp_path: Path) -> None:
     path = tmp_path / "corpus.xml.gz"
     path.write_bytes(gzip.compress((HEAD + ARTICLE + "</set>").encode()))
     assert [document.id for document in read(path)] == ["MEDLINE:11"]
 
 
-def test_a_bad_article_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_after_a_bad_article_the_others_are_read(tmp_path: Path) -> None:
     nameless = ARTICLE.replace("MEDLINE:11", " ")
     stray = sentence("a").replace("<title>", "<title>stray <cons>x</cons>")
     path = tmp_path / "corpus.xml"
@@ -181,13 +181,13 @@ def test_a_bad_article_does_not_hide_the_others(tmp_path: Path) -> None:
         (sentence("&beta;"), "corpus.xml:5: the XML entity &beta; is not defined"),
     ],
 )
-def test_damage_names_its_line(tmp_path: Path, body: str, message: str) -> None:
+def test_damage_is_an_error_with_its_line(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         documents(tmp_path, body)
     assert str(caught.value) == f"{tmp_path}/{message}"
 
 
-def test_what_stands_before_the_damage_is_read(tmp_path: Path) -> None:
+def test_records_before_the_damage_are_read(tmp_path: Path) -> None:
     path = tmp_path / "corpus.xml"
     path.write_text(HEAD + ARTICLE + "<article>")
     corpus = iter(read(path))

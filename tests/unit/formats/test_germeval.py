@@ -1,4 +1,4 @@
-"""The two-layer TSV of GermEval 2014: a sample of our own, and the words of the errors."""
+"""The two-layer TSV of GermEval 2014: a sample, and error messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_outer_layer_comes_first(tmp_path: Path) -> None:
         ("1\ta\tO\tO\n2\t\tO\tO\n", ":2: the word is empty, expected one in the second column"),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_have_the_line_number(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.tsv"
     path.write_bytes(text.encode())
     with pytest.raises(FormatError) as caught:
@@ -112,7 +112,7 @@ def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
         ),
     ],
 )
-def test_what_two_layers_cannot_hold_is_refused(
+def test_what_two_layers_cannot_represent_is_refused(
     tmp_path: Path, document: Document, message: str
 ) -> None:
     with pytest.raises(FormatError) as caught:

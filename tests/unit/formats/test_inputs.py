@@ -1,4 +1,4 @@
-"""What `read` is given: empty, missing, unreadable, or no file at all."""
+"""Inputs of `read`: empty, missing, unreadable, or not a regular file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_nothing_on_standard_input_is_an_empty_corpus(monkeypatch: pytest.Monkey
     assert list(read("-")) == []
 
 
-def test_an_empty_json_list_must_say_so(tmp_path: Path) -> None:
+def test_an_empty_json_list_needs_its_brackets(tmp_path: Path) -> None:
     path = tmp_path / "empty.json"
     path.touch()
     with pytest.raises(FormatError, match=r"empty\.json:1: found the end of the file, expected"):
@@ -45,13 +45,15 @@ def test_an_empty_json_list_must_say_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gone.jsonl", "gone.txt", "gone.strange", "gone", "a.jsonl/b"])
 @pytest.mark.parametrize("format_", [None, "jsonl"])
-def test_a_missing_input_is_called_missing(tmp_path: Path, name: str, format_: str | None) -> None:
+def test_a_missing_input_is_reported_as_missing(
+    tmp_path: Path, name: str, format_: str | None
+) -> None:
     (tmp_path / "a.jsonl").touch()
     with pytest.raises(UsageError, match=f"^there is no file {tmp_path / name}$"):
         read(tmp_path / name, format_)
 
 
-def test_a_link_to_nothing_says_where_it_leads(tmp_path: Path) -> None:
+def test_a_broken_link_is_an_error_with_its_target(tmp_path: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to("gone.jsonl")
     (tmp_path / "a.jsonl").write_text(LINE)
@@ -62,7 +64,7 @@ def test_a_link_to_nothing_says_where_it_leads(tmp_path: Path) -> None:
         list(read(tmp_path, "jsonl"))
 
 
-def test_an_input_without_permission_says_so(
+def test_an_input_without_permission_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "secret.txt"
@@ -89,7 +91,7 @@ def test_a_folder_that_cannot_be_read_is_not_skipped(
         list(read(tmp_path, "jsonl"))
 
 
-def test_a_folder_without_files_that_can_be_read_says_so(tmp_path: Path) -> None:
+def test_a_folder_without_readable_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"^the folder {tmp_path} has no file$"):
         read(tmp_path)
     (tmp_path / "picture.png").touch()
@@ -119,7 +121,7 @@ def test_pipes_and_sockets_in_a_folder_are_skipped_with_a_warning(
     ]
 
 
-def test_a_pipe_is_not_read_to_tell_its_format(tmp_path: Path) -> None:
+def test_a_pipe_is_not_read_to_detect_its_format(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(UsageError, match=r"pipe\.jsonl can be read only once: give its format"):
         read(tmp_path / "pipe.jsonl")
@@ -151,7 +153,7 @@ def test_damage_in_a_folder_of_texts_can_be_skipped(tmp_path: Path) -> None:
         ["pack", "model", "out", "--data", "gone.jsonl"],
     ],
 )
-def test_every_command_calls_a_missing_input_missing(
+def test_every_command_reports_a_missing_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Values that Python has and JSON has not: they are neither written nor read."""
+"""Values of Python that JSON cannot represent are neither written nor read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON_FORMATS = ["jsonl", "tokens-jsonl", "tokens-json", "doccano", "label-studio
     ],
 )
 @pytest.mark.parametrize("name", JSON_FORMATS)
-def test_metadata_that_json_cannot_hold_is_not_written(
+def test_metadata_that_json_cannot_represent_is_not_written(
     tmp_path: Path, name: str, value: Any, message: str
 ) -> None:
     metadata = {"note": value}

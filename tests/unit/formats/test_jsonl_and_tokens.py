@@ -1,4 +1,4 @@
-"""The native format and the tokens formats: examples, and errors by their words."""
+"""The native format and the tokens formats: examples and error messages."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_list_larger_than_a_chunk_is_read_item_by_item(tmp_path: Path) -> None
     assert [document.id for document in read(path)] == [str(i) for i in range(999)]
 
 
-def test_words_formats_refuse_what_they_cannot_hold(tmp_path: Path) -> None:
+def test_word_formats_refuse_what_they_cannot_represent(tmp_path: Path) -> None:
     cut = Document("CD28-mediated", (Entity(CharSpan(0, 2), "protein"),), "d7")
     with pytest.raises(
         FormatError, match=r"document 'd7': entity 'CD' \(protein, characters 0:2\)"
@@ -237,7 +237,7 @@ def test_words_formats_refuse_what_they_cannot_hold(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_and_beginnings_tell_the_format(tmp_path: Path) -> None:
+def test_formats_are_detected_by_name_and_first_bytes(tmp_path: Path) -> None:
     native = written(tmp_path / "a.jsonl", {"text": "x", "entities": []})
     tokens = written(tmp_path / "b.jsonl", {"tokens": ["x"], "entities": []})
     assert next(iter(read(native))).own_sentences is None
@@ -253,7 +253,7 @@ def test_names_and_beginnings_tell_the_format(tmp_path: Path) -> None:
         write([], tmp_path / "out.docx")
 
 
-def test_keys_inside_a_long_first_record_do_not_confuse(tmp_path: Path) -> None:
+def test_keys_inside_a_long_first_record_are_ignored(tmp_path: Path) -> None:
     entity = {"start": 0, "end": 1, "label": "X", "note": 'a "label": {['}
     record = {"text": "x" * 70_000, "entities": [entity] * 3, "id": "long"}
     assert next(iter(read(written(tmp_path / "a.jsonl", record)))).id == "long"
@@ -261,7 +261,7 @@ def test_keys_inside_a_long_first_record_do_not_confuse(tmp_path: Path) -> None:
     assert next(iter(read(written(tmp_path / "b.jsonl", GOOD | turned)))).id == "long"
 
 
-def test_a_folder_is_read_by_the_most_telling_suffix(tmp_path: Path) -> None:
+def test_the_format_of_a_folder_is_that_of_the_most_specific_suffix(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("IL-2 gene")
     assert [document.text for document in read(tmp_path)] == ["IL-2 gene"]
     (tmp_path / "a.ann").write_text("T1\tDNA 0 9\tIL-2 gene\n")
@@ -270,7 +270,7 @@ def test_a_folder_is_read_by_the_most_telling_suffix(tmp_path: Path) -> None:
     assert [d.text for d in read(tmp_path, "text-lines")] == ["IL-2 gene"]
 
 
-def test_a_damaged_file_of_a_folder_costs_only_itself(tmp_path: Path) -> None:
+def test_after_a_damaged_file_of_a_folder_the_others_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"tokens": ["a"]}, {"tok')
     (tmp_path / "b.json").write_text('[{"tokens": ["b"]}]')
     corpus = read(tmp_path, "tokens-json", skip_bad=True)

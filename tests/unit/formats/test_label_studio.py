@@ -48,7 +48,9 @@ def test_the_first_annotation_that_is_not_cancelled_counts(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("annotations", [[], [{"was_cancelled": True, "result": []}]])
-def test_predictions_count_where_nobody_annotated(tmp_path: Path, annotations: list[Any]) -> None:
+def test_predictions_are_read_if_there_are_no_annotations(
+    tmp_path: Path, annotations: list[Any]
+) -> None:
     results = [result(0, 3, "PER", score=0.75), result(8, 11, "PER")]
     predictions = [{"score": 0.5, "result": results}, {"result": []}]
     (document,) = documents(tmp_path, task(annotations=annotations, predictions=predictions))
@@ -130,7 +132,9 @@ def test_written_as_label_studio_reads_it(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_invalid_records_are_errors_with_their_position(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     path = tmp_path / "project.json"
     path.write_text("[\n" + json.dumps(task()) + ",\n" + json.dumps(task(**change)) + "]")
     with pytest.raises(FormatError) as caught:
@@ -139,7 +143,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], mess
     assert message in str(caught.value)
 
 
-def test_what_it_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_what_the_format_cannot_represent_is_refused(tmp_path: Path) -> None:
     pieces = [CharSpan(0, 1), CharSpan(2, 3)]
     split = Document("Zoe", (Entity.from_fragments(pieces, "PER"),))
     with pytest.raises(FormatError, match=r"document 0: the PER entity .* is discontinuous"):

@@ -1,4 +1,4 @@
-"""One writer per output, whatever becomes of it."""
+"""Locks of outputs: one writer at a time."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def holder(tmp_path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_process_is_told_who_holds_the_lock(
+def test_the_error_of_a_second_process_names_the_first(
     holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    said = rf"out is being written by process {holder.pid} on .*"
-    with pytest.raises(UsageError, match=said), one_writer(tmp_path / "out"):
+    message = rf"out is being written by process {holder.pid} on .*"
+    with pytest.raises(UsageError, match=message), one_writer(tmp_path / "out"):
         pass
     holder.kill()
     holder.communicate()
@@ -90,7 +90,7 @@ def test_a_folder_whose_parent_is_not_ours_has_the_lock_inside(
 def test_a_lock_that_vanishes_while_it_is_taken_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its former owner may end between our opening and our locking."""
+    """The owner may end after this process has opened the file and before it locks it."""
     lock, calls = locking._lock, []
 
     def after_removal(descriptor: int) -> None:
@@ -106,7 +106,7 @@ def test_a_lock_that_vanishes_while_it_is_taken_is_taken_again(
             pass
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     blocked = tmp_path / "file" / "out"
     with pytest.raises(UsageError, match=r"cannot write .*file/out"), one_writer(blocked):

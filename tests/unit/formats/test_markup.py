@@ -1,4 +1,4 @@
-"""XML is read with care."""
+"""Safe reading of XML: no entities, no external files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_numbers_are_plain_digits(value: str) -> None:
         number(Element("charseq", START=value), "START")
 
 
-def test_a_mention_reads_as_said_but_for_spaces_and_escapes() -> None:
+def test_the_text_of_a_mention_is_compared_up_to_spaces_and_escapes() -> None:
     text = "A &amp; B\n Co. and others"
     check_mention(text, CharSpan(0, 14), "A & B Co.")
     check_mention(text, CharSpan(0, 14), "A &amp; B\nCo.")

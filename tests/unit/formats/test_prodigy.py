@@ -102,14 +102,16 @@ def test_written_with_token_numbers_where_words_fit(tmp_path: Path) -> None:
         ({"text": 3}, "text is 3, expected a string"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_invalid_records_are_errors_with_their_position(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(FormatError) as caught:
         document(tmp_path, **change)
     assert str(caught.value).startswith(f"{tmp_path}/all.jsonl:2: ")
     assert message in str(caught.value)
 
 
-def test_what_it_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_what_the_format_cannot_represent_is_refused(tmp_path: Path) -> None:
     pieces = [CharSpan(0, 1), CharSpan(2, 3)]
     split = Document("Zoe", (Entity.from_fragments(pieces, "PER"),))
     with pytest.raises(FormatError, match=r"document 0: the PER entity .* is discontinuous"):

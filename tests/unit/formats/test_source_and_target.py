@@ -1,4 +1,4 @@
-"""Bytes in, bytes out: gzip, damage, atomic writing."""
+"""Sources and targets: gzip, damage, atomic writing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_gzip_is_seen_by_its_bytes_not_its_name(tmp_path: Path) -> None:
+def test_gzip_is_detected_by_content_not_by_name(tmp_path: Path) -> None:
     path = tmp_path / "data.txt"
     path.write_bytes(gzip.compress("größe".encode()))
     assert Source(str(path)).text() == "größe"
@@ -81,7 +81,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert names(tmp_path) == ["out.jsonl"]
 
 
-def test_nothing_is_seen_until_the_block_ends(tmp_path: Path) -> None:
+def test_a_file_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with Target(str(path)).text() as out:
         out.write("new")
@@ -115,7 +115,7 @@ def test_equal_data_give_equal_gzip_files(tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"same"
 
 
-def test_a_lone_surrogate_is_named(tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_an_error_with_its_code(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with (
         pytest.raises(FormatError, match=r"U\+D800 is a lone surrogate"),
@@ -125,7 +125,7 @@ def test_a_lone_surrogate_is_named(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_folder_is_written_atomically(tmp_path: Path) -> None:
     target = Target(str(tmp_path / "folder"))
     with pytest.raises(RuntimeError), target.folder() as draft:
         (draft / "a").touch()

@@ -1,4 +1,4 @@
-"""Tags to entities and back, example by example; the laws are in the properties."""
+"""Tags to entities and back: examples. The laws are in tests/properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def found(tags: str) -> list[tuple[int, int, str]]:
         ("O O", []),
         ("B-X I-X O B-Y", [(0, 2, "X"), (3, 4, "Y")]),
         ("B-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
-        ("O I-X I-X O I-X", [(1, 3, "X"), (4, 5, "X")]),  # IOB1, or what conlleval forgives in BIO
+        (
+            "O I-X I-X O I-X",
+            [(1, 3, "X"), (4, 5, "X")],
+        ),  # IOB1, or BIO with an error that conlleval accepts
         ("I-X B-X B-X I-X I-Y", [(0, 1, "X"), (1, 2, "X"), (2, 4, "X"), (4, 5, "Y")]),  # IOB1
         ("B-Y I-X", [(0, 1, "Y"), (1, 2, "X")]),
         ("S-X B-X I-X E-X S-X", [(0, 1, "X"), (1, 4, "X"), (4, 5, "X")]),  # BIOES
@@ -51,7 +54,7 @@ def test_every_scheme_is_read(tags: str, expected: list[tuple[int, int, str]]) -
         ("S-X B-X I-X", "word 2: the sentence ends, but its last X entity does not"),
     ],
 )
-def test_what_no_scheme_allows_is_an_error(tags: str, message: str) -> None:
+def test_invalid_tags_are_errors(tags: str, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         found(tags)
     assert str(caught.value).startswith(message)

@@ -1,4 +1,4 @@
-"""Entities in a column or key that a reader does not read: an error, never a file without any."""
+"""Entities in a column or key that a reader does not read are an error."""
 
 from __future__ import annotations
 

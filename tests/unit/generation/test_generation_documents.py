@@ -1,4 +1,4 @@
-"""What a sample looks like: as varied, as deep and as ambiguous as the detectors need it."""
+"""Properties of samples: variety, nesting depth and ambiguity."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_clinic_is_the_same_on_every_machine() -> None:
     assert digest.hexdigest() == "02fac959b29211a33066258ec25d2494ef4da3237182417a8d0d75f37f0836b0"
 
 
-def test_half_of_the_symptoms_are_in_pieces_and_some_pieces_are_shared() -> None:
+def test_half_of_the_symptoms_are_discontinuous_and_some_fragments_are_shared() -> None:
     found: Counter[int] = Counter()
     shared = nested = 0
     for document in generate(1000, domain="clinic"):
@@ -87,8 +87,8 @@ FORMS = {
 
 
 @pytest.mark.parametrize("pattern", FORMS)
-def test_the_pieces_are_what_the_words_mean(pattern: str) -> None:
-    """Read the commonest forms with a pattern, and compare."""
+def test_fragments_follow_from_the_words(pattern: str) -> None:
+    """Parse the most frequent forms with a pattern, and compare."""
     seen = 0
     for document in generate(500, domain="clinic"):
         texts = [document.text_of(entity).lower() for entity in document.entities]
@@ -216,11 +216,11 @@ def test_a_fresh_sample_has_unseen_names(documents: list[Document]) -> None:
     assert 0.4 < _share(unseen) < 0.9
 
 
-def test_documents_come_back_to_what_they_began_with(documents: list[Document]) -> None:
+def test_documents_repeat_their_first_entities(documents: list[Document]) -> None:
     assert _share(map(_comes_back, documents)) > 0.8
 
 
-def test_capitals_and_digits_are_no_sure_sign(rows: list[WordRow]) -> None:
+def test_words_outside_entities_have_capitals_and_digits(rows: list[WordRow]) -> None:
     outside: Counter[str] = Counter()
     for row in rows:
         inside = {i for entity in row.entities for i in range(entity.span.start, entity.span.end)}

@@ -1,4 +1,4 @@
-"""How words become a text."""
+"""Layout of generated words as text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_texts_look_like_texts() -> None:
             assert document.text[start : start + len(word)] == word
 
 
-def test_pieces_become_fragments() -> None:
+def test_parts_of_an_entity_become_fragments() -> None:
     layout = Layout()
     layout.add(_phrase("Left ( or right ) arm", Mark(0, 6, "x", ((0, 1), (5, 6)))))
     document = layout.document("d-2")

@@ -1,4 +1,4 @@
-"""What the notation means, and what it says about mistakes."""
+"""The notation of grammars, and its error messages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spandet.generation.notation import parse
 
 
 def written(text: str, rule: str = "start", *, times: int = 1, seed: int = 0) -> Iterator[Phrase]:
-    """What a rule writes, several times in one document."""
+    """The phrases of a rule, written several times in one document."""
     grammar = parse(text)
-    chance = random.Random(seed).random
+    rng = random.Random(seed).random
     memory = Memory()
     for _ in range(times):
-        draft = Draft(chance, memory)
+        draft = Draft(rng, memory)
         grammar.rules[rule](draft)
         yield draft.phrase()
 
@@ -30,7 +30,7 @@ def test_labels_nest_and_share_spans() -> None:
     assert phrase.marks == ((1, 2, "c", ()), (0, 3, "a", ()), (0, 3, "b", ()))
 
 
-def test_pieces_with_one_letter_are_one_entity() -> None:
+def test_fragments_with_the_same_letter_are_one_entity() -> None:
     (phrase,) = written("start = | <a:x A> of <a B <a:x C>> or <a:y D> , <b:x E> <a:y F> <b:x G>")
     assert phrase.words == ("A", "of", "B", "C", "or", "D", ",", "E", "F", "G")
     assert phrase.marks == (
@@ -41,7 +41,7 @@ def test_pieces_with_one_letter_are_one_entity() -> None:
     )
 
 
-def test_a_piece_belongs_to_as_many_entities_as_it_has_letters() -> None:
+def test_a_fragment_belongs_to_one_entity_per_letter() -> None:
     (phrase,) = written("start = | <a:xy A> is <a:x B> or <a:y C>")
     assert phrase.marks == ((0, 3, "a", ((0, 1), (2, 3))), (0, 5, "a", ((0, 1), (4, 5))))
 
@@ -77,7 +77,7 @@ def test_a_number_is_a_weight_and_nothing_is_an_alternative() -> None:
     assert counts["B"] / 8000 == pytest.approx(1 / 8, abs=0.03)
 
 
-def test_lines_continue_and_comments_vanish() -> None:
+def test_lines_continue_and_comments_are_ignored() -> None:
     (phrase,) = written(
         "# first\nstart =\n    | A B\n        C\n# in between\n\n# last\nother = | D\n"
     )
@@ -102,7 +102,7 @@ def test_initials_of_a_remembered_phrase() -> None:
         assert phrase.tags[0] == "NNP"
 
 
-def test_a_starred_rule_says_everything_before_it_repeats_itself() -> None:
+def test_a_starred_rule_uses_all_alternatives_before_it_repeats_one() -> None:
     text = "start* =\n    | A\n    | B\n    | C\n"
     for seed in range(5):
         assert {phrase.words for phrase in written(text, times=3, seed=seed)} == {
@@ -119,7 +119,7 @@ def test_rules_may_mention_each_other() -> None:
         assert phrase.words.count("(") == phrase.words.count(")")
 
 
-def test_the_grammar_knows_what_nobody_asks_for() -> None:
+def test_unused_rules_of_a_grammar_are_listed() -> None:
     grammar = parse("start = | {used}\nused/NN = {part-}\npart- = x\nidle- = y\nlazy = | A")
     assert grammar.unused == {"start", "idle-", "lazy"}
 
@@ -143,6 +143,6 @@ def test_the_grammar_knows_what_nobody_asks_for() -> None:
         ("start = | A\nstart = | B", r"rule 'start' is defined twice"),
     ],
 )
-def test_mistakes_in_a_grammar_are_named(text: str, message: str) -> None:
+def test_mistakes_in_a_grammar_are_errors_with_their_names(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("|", r"\|")):
         parse(text)

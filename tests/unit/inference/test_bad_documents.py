@@ -72,7 +72,7 @@ def test_only_bad_documents_fail_and_any_window_can_be_the_first(
         (Document("UNTAGGED", id="x"), UsageError, r"^document 3 \(x\) of .*: the model reads"),
     ],
 )
-def test_it_is_named_unless_it_is_skipped(
+def test_a_bad_document_is_an_error_with_its_number_unless_skipped(
     bad: Document, kind: type[Exception], message: str
 ) -> None:
     documents = [Document("a"), Document("b"), bad, Document("BAD")]

@@ -59,7 +59,7 @@ def test_the_figures_of_bio_en_are_the_same_everywhere() -> None:
 
 def test_bundled_models_find_nested_entities_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("the network was asked")
+        raise AssertionError("a request to the network")
 
     for name in ("create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, refuse)

@@ -49,8 +49,8 @@ def test_duplicates_may_be_ranked_by_label_probability() -> None:
     rows: list[Candidate] = [(0, 3, 1, 0.9), (0, 3, 2, 0.8), (0, 3, 2, 0.7), (4, 5, 1, 0.6)]
     given_ = replace(batch_of(rows), type_probs=np.array([[0.5, 0.6, 0.9, 0.3]]))
 
-    def spans(said: Candidates, **options: Any) -> list[tuple[int, int, float]]:
-        found = decode(said, DecodingSettings(**options))
+    def spans(candidates: Candidates, **options: Any) -> list[tuple[int, int, float]]:
+        found = decode(candidates, DecodingSettings(**options))
         scores = [round(score, 4) for score in found.scores.tolist()]
         return list(zip(found.origin.tolist(), found.labels.tolist(), scores, strict=True))
 

@@ -19,7 +19,7 @@ def test_fp16_needs_a_gpu(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("instructions", [{}, {"avx512_bf16": True}, {"amx_bf16": True}])
 def test_auto_on_a_cpu(instructions: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half precision only where it is asked for and fast."""
+    """Half precision only if it is allowed and fast."""
     monkeypatch.setattr("spandet.inference.device._best", lambda: "cpu")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
 

@@ -31,10 +31,10 @@ class RecordingRecognizer:
     """Finds no entities, and records the options of each call."""
 
     def __init__(self) -> None:
-        self.decoding, self.asked = DecodingSettings(), list[Any]()
+        self.decoding, self.recorded = DecodingSettings(), list[Any]()
 
     def predict(self, documents: Iterable[Document], options: PredictOptions) -> Iterator[Document]:
-        self.asked.append(options.flat)
+        self.recorded.append(options.flat)
         return iter(documents)
 
 
@@ -46,16 +46,16 @@ def run(*words: object) -> Result:
 def test_every_interface_passes_flat_to_the_recognizer(
     flat: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    listening = RecordingRecognizer()
-    recognizer = cast("Recognizer", listening)
+    recording = RecordingRecognizer()
+    recognizer = cast("Recognizer", recording)
     monkeypatch.setattr(Recognizer, "from_pretrained", lambda *_, **__: recognizer)
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     option = ["--flat"] if flat else []
     done = run(MODEL, tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", *option)
     assert done.exit_code == 0, done.output
 
-    asked = EntitiesRequest.model_validate({"text": "a", "flat": flat})
-    Finding(asked.options).run(recognizer, [Document("a")])
+    request = EntitiesRequest.model_validate({"text": "a", "flat": flat})
+    Finding(request.options).run(recognizer, [Document("a")])
 
     nlp = spacy.blank("en")
     nlp.add_pipe("spandet", config={"model": "nowhere", "flat": flat})
@@ -66,8 +66,8 @@ def test_every_interface_passes_flat_to_the_recognizer(
     worker = _Worker.__new__(_Worker)
     worker._recognizer, worker._work = recognizer, _Work("", "jsonl", RayJob(flat=flat))
     list(worker._predict([Document("a")]))
-    assert len(listening.asked) >= 4
-    assert set(listening.asked) == {flat}
+    assert len(recording.recorded) >= 4
+    assert set(recording.recorded) == {flat}
 
 
 def model_with(folder: Path, **decoding: Any) -> Path:

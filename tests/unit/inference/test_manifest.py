@@ -99,7 +99,7 @@ def test_the_check_can_be_skipped_for_edited_models(
 def test_other_files_in_the_folder_are_not_checked(model: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(model, tmp_path / "m"))
     for name in ("README.md", "run.json", "recipe.toml", "pack.json", "log.jsonl"):
-        (copied / name).write_text("of somebody else")
+        (copied / name).write_text("of another program")
     check_files(copied)
 
 
@@ -164,7 +164,7 @@ def test_a_damaged_model_without_manifest_is_a_one_line_error(
         ({"encoder": 5}, "encoder must be a section, got 5"),
         ({"detector": []}, r"detector must be a section, got \[\]"),
         ({"detector": {"name": 7}}, r"\[detector\] name is '7'"),
-        ({"stranger": {}}, "there is no section stranger"),
+        ({"other": {}}, "there is no section other"),
     ],
 )
 def test_invalid_settings_are_errors_with_their_names(

@@ -35,14 +35,14 @@ from spandet.serving.schemas import EntitiesRequest
 from spandet.serving.work import Finding
 from spandet.text import Document
 
-asked = {}
+recorded = {}
 
 
 class RecordingRecognizer:
     decoding = DecodingSettings()
 
     def predict(self, documents, options):
-        asked[caller] = options.made_up
+        recorded[caller] = options.made_up
         return iter(documents)
 
 
@@ -72,7 +72,7 @@ worker._recognizer, worker._work = recognizer, work
 list(worker._predict([Document("a")]))
 
 found = {
-    "asked": asked,
+    "recorded": recorded,
     "help": shown,
     "contract": EntitiesRequest.model_json_schema()["properties"]["made_up"],
     "pipeline": nlp.config["components"]["spandet"]["made_up"],
@@ -91,7 +91,7 @@ def test_a_new_field_is_known_to_every_caller(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["asked"] == dict.fromkeys(["command line", "HTTP", "spaCy", "Ray"], 0.25)
+    assert found["recorded"] == dict.fromkeys(["command line", "HTTP", "spaCy", "Ray"], 0.25)
     assert "--made-up" in found["help"]
     assert "A made-up option." in found["help"]
     assert found["contract"] == {

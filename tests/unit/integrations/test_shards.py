@@ -1,4 +1,4 @@
-"""Shards of a corpus: together they are the whole, whatever their size."""
+"""Shards of a corpus: together they are the whole corpus, for any size of shards."""
 
 from __future__ import annotations
 

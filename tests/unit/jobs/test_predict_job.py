@@ -1,4 +1,4 @@
-"""A job that is cut anywhere and resumed gives the bytes of one that was not."""
+"""A job that is interrupted anywhere and resumed gives the bytes of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return six_windows(tmp_path, monkeypatch)
 
 
-def test_cut_anywhere_and_resumed_it_is_the_same(inputs: list[str], tmp_path: Path) -> None:
+def test_a_job_interrupted_anywhere_and_resumed_gives_the_same_bytes(
+    inputs: list[str], tmp_path: Path
+) -> None:
     whole = job(inputs, tmp_path / "whole.jsonl")
     whole.run(fake(), "f")
     wanted = (tmp_path / "whole.jsonl").read_bytes()
@@ -68,7 +70,7 @@ def test_a_changed_input_is_noticed(inputs: list[str], tmp_path: Path) -> None:
         one.run(fake(), "f", resume=True)
 
 
-def test_an_interrupted_run_is_not_forgotten(inputs: list[str], tmp_path: Path) -> None:
+def test_a_new_run_does_not_overwrite_an_interrupted_one(inputs: list[str], tmp_path: Path) -> None:
     one = job(inputs, tmp_path / "out.jsonl")
     with pytest.raises(KeyboardInterrupt):
         one.run(fake(dies_after=2), "f")
@@ -93,7 +95,7 @@ def test_a_bad_record_keeps_what_was_done_before_it(inputs: list[str], tmp_path:
     assert again.skips == 1
 
 
-def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_run_without_results_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{}\n")
     one = Job(
         Inputs.of([str(tmp_path / "bad.jsonl")], "jsonl"),
@@ -130,7 +132,7 @@ def test_an_output_that_cannot_be_written_keeps_the_results(tmp_path: Path) -> N
         (".", "brat", {}, "is a folder with files"),
     ],
 )
-def test_mistakes_come_before_the_work(
+def test_mistakes_are_errors_before_prediction(
     output: str,
     format_: str | None,
     options: dict[str, bool],
@@ -184,7 +186,7 @@ def test_an_input_is_not_replaced(inputs: list[str], tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "alias.jsonl", "b.jsonl"]
 
 
-def test_what_a_killed_writer_has_left_goes_with_the_next_run(
+def test_files_of_a_killed_writer_are_removed_by_the_next_run(
     inputs: list[str], tmp_path: Path
 ) -> None:
     others = [

@@ -1,4 +1,4 @@
-"""One writer, one spool: whatever happens to it, the output is right or there is none."""
+"""Spools: after any damage, the output is correct or there is an error and no output."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_the_lock_is_held_from_the_check_to_the_end(inputs: list[str], tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl", "out.jsonl"]
 
 
-class Meddling(Fake):
-    """Does something to the spool before the last window."""
+class SpoolChanging(Fake):
+    """Calls a function that changes the spool before the last window."""
 
     def __init__(self, spool: Path, change: Callable[[Path], object]) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def test_a_spool_that_disappears_is_written_on(
 ) -> None:
     whole, one = (job(inputs, tmp_path / name) for name in ("whole.jsonl", "one.jsonl"))
     whole.run(fake(), "f")
-    one.run(cast("Recognizer", Meddling(one.spool_path, change)), "f")
+    one.run(cast("Recognizer", SpoolChanging(one.spool_path, change)), "f")
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert one.spool_path.exists() == (change is _replaced)  # another's file is left alone
 
@@ -118,7 +118,7 @@ def test_a_spool_that_is_changed_gives_no_output(
 ) -> None:
     one = job(inputs, tmp_path / "out.jsonl")
     with pytest.raises(UsageError, match=r"out\.jsonl\.spool is damaged.*--overwrite"):
-        one.run(cast("Recognizer", Meddling(one.spool_path, change)), "f")
+        one.run(cast("Recognizer", SpoolChanging(one.spool_path, change)), "f")
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -191,7 +191,7 @@ CORPUS = [Document("a b", (), str(n), {"n": 1}, (Sentence(("a", "b"), (0, 2)),))
 def test_documents_on_standard_input_are_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, changed: Document | None
 ) -> None:
-    """They have no checksum: each that is skipped must be unchanged."""
+    """Standard input has no checksum, so each document that is skipped is compared."""
     monkeypatch.setattr(batching, "_WINDOW_SENTENCES", 1)
     out = str(tmp_path / "out.jsonl")
     stopped(Job(on_stdin(CORPUS, monkeypatch, tmp_path), out, None, JobOptions()))
@@ -251,7 +251,7 @@ class Damage:
 def damage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Damage]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "_WINDOW_SENTENCES", 2)
-        patch.setattr(os, "fsync", lambda _: None)  # 200 files, and nobody pulls the plug
+        patch.setattr(os, "fsync", lambda _: None)  # 200 files; a loss of power is not tested
         yield Damage(tmp_path_factory.mktemp("damage"))
 
 
@@ -282,7 +282,7 @@ def test_a_changed_byte_before_the_last_mark_is_refused(damage: Damage) -> None:
 def test_damage_is_refused_or_harmless(
     damage: Damage, start: int, length: int, inserted: bytes | tuple[int, int]
 ) -> None:
-    """Some bytes go, others come: random ones, or those of another place in the file."""
+    """Some bytes are replaced by random bytes or by bytes from elsewhere in the file."""
     data = damage.spooled
     if isinstance(inserted, tuple):
         inserted = data[inserted[0] % len(data) :][: inserted[1]]

@@ -1,4 +1,4 @@
-"""A regressor layer updates queries, boundaries and label logits as its equations say."""
+"""A regressor layer updates queries, boundaries and label logits by the equations."""
 
 from dataclasses import replace
 from typing import Any

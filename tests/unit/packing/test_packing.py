@@ -1,4 +1,4 @@
-"""A packed model is smaller and finds the same, or there is none."""
+"""Packing: a smaller model with nearly the same F1, or an error and no model."""
 
 from __future__ import annotations
 

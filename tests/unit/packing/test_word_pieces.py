@@ -1,4 +1,4 @@
-"""A smaller vocabulary: what stays is cut as before, what goes is cut smaller, never unknown."""
+"""Pruned vocabularies: kept pieces are split as before, others into smaller known pieces."""
 
 from __future__ import annotations
 

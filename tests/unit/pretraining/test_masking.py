@@ -48,7 +48,7 @@ def test_masks_cover_ordinary_pieces_only(one: Block, seed: int, whole_words: bo
 
 @given(blocks, st.integers(0, 3))
 def test_whole_words_are_masked_or_not(one: Block, seed: int) -> None:
-    """What lies between two starts is one word."""
+    """A word consists of the pieces from one start to the next."""
     masked = masking(whole_words=True).apply(one, generator(seed))
 
     words = np.cumsum(one.starts)
@@ -59,7 +59,7 @@ def test_whole_words_are_masked_or_not(one: Block, seed: int) -> None:
     }
 
 
-def test_the_share_and_the_fates_of_masked_pieces() -> None:
+def test_shares_of_masked_random_and_visible_pieces() -> None:
     law = masking()
     drawn = torch.randint(len(SPECIAL), SIZE, (400, 128), generator=generator(1)).numpy()
     rows = [block(row.tolist()) for row in drawn]
@@ -88,7 +88,7 @@ def test_a_mask_depends_on_its_generator_only() -> None:
     assert (first.places != other.places).any()
 
 
-def test_what_is_measured_is_covered() -> None:
+def test_measured_pieces_are_all_masked() -> None:
     """A piece that stays visible could be copied."""
     row = block(list(range(4, 50)))
 

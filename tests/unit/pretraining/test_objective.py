@@ -55,7 +55,7 @@ def blocks(encoder: Transformer, count: int) -> list[Block]:
 @pytest.mark.parametrize("vocabulary", ["all", "corpus"])
 @torch.no_grad()
 def test_the_loss_is_that_of_the_plain_computation(encoder: Transformer, vocabulary: str) -> None:
-    """All places, all pieces, with the matrix of the input embeddings; then pick."""
+    """Logits of all pieces at all places, of which those of masked places are selected."""
     made = objective(encoder, vocabulary=vocabulary)
     rows = blocks(encoder, 5)
     batch = made.prepare(rows, [generator(0, n) for n in range(5)])
@@ -82,7 +82,7 @@ def test_the_loss_is_that_of_the_plain_computation(encoder: Transformer, vocabul
 
 
 @torch.no_grad()
-def test_alone_is_as_in_a_batch(encoder: Transformer) -> None:
+def test_a_block_alone_and_in_a_batch_has_the_same_loss(encoder: Transformer) -> None:
     made = objective(encoder, whole_words=True)
     rows, numbers = blocks(encoder, 4), range(4)
     together = made(made.prepare(rows, [generator(0, n) for n in numbers]))["masked"]
@@ -95,7 +95,7 @@ def test_alone_is_as_in_a_batch(encoder: Transformer) -> None:
     assert float(together.total) == pytest.approx(sum(float(one.total) for one in alone), rel=1e-5)
 
 
-def test_it_begins_with_the_frequencies_of_pieces(encoder: Transformer) -> None:
+def test_the_initial_predictions_are_the_frequencies_of_pieces(encoder: Transformer) -> None:
     made = objective(encoder, vocabulary="all")
     torch.nn.init.zeros_(made.norm.weight)
     batch = made.prepare(blocks(encoder, 1), [generator(0)])
@@ -107,7 +107,7 @@ def test_it_begins_with_the_frequencies_of_pieces(encoder: Transformer) -> None:
 
 
 def test_tied_weights_stay_tied(encoder: Transformer) -> None:
-    """The gradient of output and input arrives in one matrix, which is stored once."""
+    """One matrix gets the gradients of output and input, and is stored once."""
     settings = tiny_settings()
     made = objective(encoder)
     engine = build_pretraining_engine(made, settings, build_accelerator("fp32"))

@@ -60,7 +60,7 @@ def test_pieces_are_those_of_the_tokenizer(encoder: Transformer, tmp_path: Path)
 
 
 def test_held_out_documents_are_never_trained_on(encoder: Transformer, tmp_path: Path) -> None:
-    """Not even as a copy; and the choice depends on nothing but the text."""
+    """Nor are copies of them; the choice depends on the text only."""
     documents = texts(400)
     corpus = pieces_of([*documents, *documents[::-1]], encoder, tmp_path / "a")
     other = pieces_of([documents[0], *documents[200:]], encoder, tmp_path / "b")

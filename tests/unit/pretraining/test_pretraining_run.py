@@ -36,12 +36,12 @@ def run(out: Path, encoder: Path, *, resume: bool = False, **values: Any) -> Pat
 
 @pytest.fixture(scope="module")
 def whole(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was never stopped."""
+    """An uninterrupted run."""
     return run(tmp_path_factory.mktemp("runs") / "whole", encoder)
 
 
 def log_of(folder: Path) -> list[dict[str, Any]]:
-    """Without what depends on the clock."""
+    """Log lines without times and speeds."""
     lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
     return [{k: v for k, v in one.items() if "second" not in k} for one in lines]
 
@@ -51,7 +51,7 @@ def weights(folder: Path) -> bytes:
 
 
 class Crash(Exception):  # noqa: N818
-    """As `kill -9` would end it: nothing is tidied up."""
+    """An exception that no code catches, like SIGKILL."""
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 7])
@@ -157,7 +157,7 @@ def test_training_reduces_the_loss_and_learns_dev(encoder: Path, tmp_path: Path)
     assert last["accuracy"] > first["accuracy"] + 0.02
 
 
-def test_report_and_card_say_how_it_went(whole: Path) -> None:
+def test_report_and_card_have_the_results(whole: Path) -> None:
     evaluations = [line for line in log_of(whole) if line["kind"] == "evaluation"]
     page, card = ((whole / name).read_text() for name in ("report.html", "README.md"))
     facts = json.loads((whole / "run.json").read_text())
@@ -230,7 +230,9 @@ def refused(whole: Path, encoder: Path, tmp_path: Path) -> dict[str, tuple[Any, 
 
 
 @pytest.mark.parametrize("number", range(9))
-def test_mistakes_are_explained(number: int, refused: dict[str, tuple[Any, ...]]) -> None:
+def test_mistakes_are_errors_with_a_reason(
+    number: int, refused: dict[str, tuple[Any, ...]]
+) -> None:
     why, (documents, encoder, out, values) = list(refused.items())[number]
     resume = values.pop("resume", False)
     settings = tiny_settings(**{"dropout": 0.1, "lr": 0.5, **values})
@@ -239,7 +241,7 @@ def test_mistakes_are_explained(number: int, refused: dict[str, tuple[Any, ...]]
         pretrain([documents], encoder, out=out, **options)
 
 
-def test_a_run_that_is_over_stays_as_it_is(whole: Path, encoder: Path) -> None:
+def test_a_finished_run_is_not_changed(whole: Path, encoder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.iterdir()}
 
     run(whole, encoder, resume=True)
@@ -247,7 +249,7 @@ def test_a_run_that_is_over_stays_as_it_is(whole: Path, encoder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in whole.iterdir()} == before
 
 
-def test_the_command_explains_mistakes(encoder: Path, tmp_path: Path) -> None:
+def test_mistakes_of_the_command_are_errors_with_a_reason(encoder: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.txt"
     one.write_text("ba dei.")
     words = ["--from", str(encoder), "--out", str(tmp_path / "out"), "--set", "block=16"]
@@ -258,7 +260,7 @@ def test_the_command_explains_mistakes(encoder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "model.safetensors").exists()
 
 
-def test_bf16_runs_where_it_is_asked_for(encoder: Path, tmp_path: Path) -> None:
+def test_bf16_is_used_if_it_is_set(encoder: Path, tmp_path: Path) -> None:
     folder = run(tmp_path / "out", encoder, precision="bf16", steps=2)
 
     saved = load_file(folder / "model.safetensors")

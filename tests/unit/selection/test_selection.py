@@ -1,4 +1,4 @@
-"""Selected text reads like a corpus, repeats nothing, and shares nothing with other files."""
+"""Selected text is similar to a corpus, has no duplicates, and no strings of excluded files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def chosen(folder: Path, **settings: int) -> list[Document]:
     return list(read(folder / "out.jsonl"))
 
 
-def test_what_reads_like_the_corpus_comes_first(folder: Path) -> None:
+def test_passages_similar_to_the_corpus_are_selected(folder: Path) -> None:
     size = sum(len(d.text.encode()) for d in passages("bio", 40, 2))
     kept = chosen(folder, most_bytes=size)
     assert sum((d.id or "").startswith("bio") for d in kept) > 0.95 * len(kept)

@@ -71,13 +71,13 @@ def test_adjustment_rounds_up_clamps_and_falls_back(
     offsets: tuple[float, float], words: int, expected: list[int]
 ) -> None:
     seed = torch.tensor([[1, 4]])
-    moved = to_words(seed + torch.tensor([offsets]))
-    assert clamped(moved, seed, torch.tensor([words])).tolist() == [expected]
+    regressed = to_words(seed + torch.tensor([offsets]))
+    assert clamped(regressed, seed, torch.tensor([words])).tolist() == [expected]
 
 
 def test_spans_that_the_released_code_calls_illegal() -> None:
-    moved = torch.tensor([[1, 6], [4, 3], [-1, 2], [0, 5]])
-    assert legal(moved, torch.full((4,), 5)).tolist() == [False, False, False, True]
+    regressed = torch.tensor([[1, 6], [4, 3], [-1, 2], [0, 5]])
+    assert legal(regressed, torch.full((4,), 5)).tolist() == [False, False, False, True]
 
 
 def test_rounding_stops_the_gradient() -> None:

@@ -104,7 +104,7 @@ def test_an_entity_must_lie_in_the_text() -> None:
         Document("abc", (Entity(CharSpan(1, 4), "X"),))
 
 
-def test_raw_text_is_split_when_asked() -> None:
+def test_raw_text_is_split_on_access() -> None:
     document = Document("One two. Three four.")
     assert document.own_sentences is None
     assert [sentence.words for sentence in document.sentences] == [
@@ -130,7 +130,7 @@ def test_rows_become_text_and_rows_again() -> None:
     assert (back[2].tags, back[2].before, back[2].after) == (("PRP", "VBZ"), ("a",), ("b",))
 
 
-def test_entities_that_words_cannot_express_are_named() -> None:
+def test_entities_that_match_no_words_are_errors() -> None:
     cut = Entity(CharSpan(1, 4), "X")
     over = Entity(CharSpan(0, 7), "Y")
     fine = Entity(CharSpan(0, 4), "Z")

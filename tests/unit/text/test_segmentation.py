@@ -151,7 +151,7 @@ def test_broken_unicode_and_controls_are_only_words() -> None:
     )
 
 
-def test_a_bracket_too_wide_to_be_meant_does_not_hold_its_sentences_together() -> None:
+def test_a_very_long_bracket_may_contain_several_sentences() -> None:
     assert len(segment("We ( saw it. " + "They saw it. " * 5 + ") It ended.")) == 1
     assert len(segment("We ( saw it. " + "They saw it. " * 30 + ") It ended.")) == 31
 

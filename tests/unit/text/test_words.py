@@ -43,7 +43,7 @@ SPLITS = {
     "zero width": ["a\u200bb \u200bc d\u200b", "\ufeffBegin", "co\u00adop", "\u200d"],
     "controls": ["a|\0|b", "\ud800 \udc00|x|\ud800"],
 }
-"""What stands together stays together, unless a "|" parts it."""
+"""Texts in which "|" marks word boundaries without a space."""
 
 
 def _words(text: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_words_are_split_as_shown(wanted: str) -> None:
     assert _show(wanted.replace("|", "")) == wanted
 
 
-def test_any_white_space_parts_words() -> None:
+def test_any_white_space_separates_words() -> None:
     assert _words("a\r\nb\tc\u00a0d\u3000e\u2028f\x1cg\x85h") == list("abcdefgh")
     assert _words("") == _words(" \r\n ") == []
 

@@ -206,12 +206,12 @@ def test_after_a_signal_the_current_step_is_finished(tmp_path: Path) -> None:
     toy = Toy(tmp_path)
     update = toy.engine.update
 
-    def asked() -> float:
+    def signalled() -> float:
         if toy.state.step == 3:
             toy.stop.signal = signal.SIGTERM
         return update()
 
-    toy.engine.update = asked  # type: ignore[method-assign]
+    toy.engine.update = signalled  # type: ignore[method-assign]
     with pytest.raises(TrainingInterrupted, match=r"epoch 1 after step 5; .*--resume") as caught:
         toy.run()
 
@@ -226,11 +226,11 @@ def test_after_a_signal_dev_is_not_evaluated(tmp_path: Path) -> None:
     toy = Toy(tmp_path, epochs=1)
     predict = toy.recognizer.predict
 
-    def asked(*arguments: Any, **named: Any) -> Any:
+    def signalled(*arguments: Any, **named: Any) -> Any:
         toy.stop.signal = signal.SIGINT
         return predict(*arguments, **named)
 
-    toy.recognizer.predict = asked  # type: ignore[method-assign]
+    toy.recognizer.predict = signalled  # type: ignore[method-assign]
     with pytest.raises(TrainingInterrupted):
         toy.run()
     state = read_checkpoint(tmp_path / CHECKPOINT).state

@@ -132,11 +132,11 @@ def test_none_is_left_out() -> None:
         ("training.betas=[0.9, 1.5]", r"betas must be at least 0 and below 1, got \[0\.9, 1\.5\]"),
         ("trainin.epochs=3", r"no section \[trainin\]; did you mean training\?"),
         ("something.x=3", r"no section \[something\]; there are encoder, detector, decoding, tr"),
-        ("detector.name=nobody", r"\[detector\] name is 'nobody', expected one of locate-and-la"),
+        ("detector.name=unknown", r"\[detector\] name is 'unknown', expected one of locate-and-la"),
         ("training=3", r"training must be a section of a recipe, got 3"),
     ],
 )
-def test_mistakes_are_named(path: Path, assignment: str, words: str) -> None:
+def test_mistakes_are_errors_with_their_names(path: Path, assignment: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Recipe.load(path, [assignment])
 

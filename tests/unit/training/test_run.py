@@ -59,19 +59,19 @@ def die(*_: object, **__: object) -> None:
 
 def recorded_renames(patch: pytest.MonkeyPatch, kill_at: int | None = None) -> list[str]:
     """Record the renames of model files, and raise `Killed` before one of them."""
-    moved: list[str] = []
+    renamed: list[str] = []
     original = Path.replace
 
     def counted(path: Path, target: Path) -> Path:
         if path.parent.name == ".model.part" != Path(target).parent.name:
-            if len(moved) == kill_at:
+            if len(renamed) == kill_at:
                 patch.setattr("spandet.inference.manifest.shutil.rmtree", lambda *_, **__: None)
                 raise Killed
-            moved.append(path.name)
+            renamed.append(path.name)
         return original(path, target)
 
     patch.setattr(Path, "replace", counted)
-    return moved
+    return renamed
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,9 @@ def saves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """An uninterrupted run, and the renames of its model files."""
     folder = tmp_path_factory.mktemp("run") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        moved = recorded_renames(patch)
+        renamed = recorded_renames(patch)
         run(folder)
-    return folder, moved
+    return folder, renamed
 
 
 @pytest.fixture(scope="module")
@@ -208,10 +208,10 @@ def test_a_run_killed_while_it_replaces_a_model_can_be_finished(
     saves: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
     """In the first save, in the first that replaces a model, and in the last one."""
-    out, (whole, moved) = tmp_path / "out", saves
-    assert moved == ["config.json", "model.safetensors", "vocabulary.json", MANIFEST] * 4
+    out, (whole, renamed) = tmp_path / "out", saves
+    assert renamed == ["config.json", "model.safetensors", "vocabulary.json", MANIFEST] * 4
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        recorded_renames(patch, kill_at % len(moved))
+        recorded_renames(patch, kill_at % len(renamed))
         run(out)
     with pytest.raises(UsageError, match=r"manifest\.json is missing"):
         Recognizer.from_pretrained(out)

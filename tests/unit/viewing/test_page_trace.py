@@ -1,4 +1,4 @@
-"""What the page of a trace is made of, before a browser sees it."""
+"""The HTML and JSON of traces, without a browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.trace_samples import IN_FRAGMENTS, PLAIN, WITH_GOLD, WORDS, candida
 HOSTILE = "</style><script>alert(1)</script>\"'&"
 
 
-def test_a_row_carries_its_stages() -> None:
+def test_a_row_has_its_stages() -> None:
     page = trace_to_html([PLAIN], title="t")
     assert 'data-steps="2.870,4.010,0.50;2.460,4.060,0.80;2.000,4.000,0.90"' in page
     assert re.findall(r'class="stop" title="([^"]*)"', page) == ["stage 0", "stage 1", "predicted"]
@@ -25,7 +25,7 @@ def test_a_row_carries_its_stages() -> None:
     assert 'id="errors"' not in page
 
 
-def test_gold_brings_verdicts_and_goals() -> None:
+def test_with_gold_rows_have_outcomes_and_gold_spans() -> None:
     page = trace_to_html([WITH_GOLD], title="t")
     assert re.findall(r'<li class="k\d ?([^"]*)"', page) == ["hit", "alarm", "miss", "miss"]
     assert re.findall(r'data-gold="([^"]*)"', page) == ["3,4", "7,8"]
@@ -35,7 +35,7 @@ def test_gold_brings_verdicts_and_goals() -> None:
     assert "<bdi>Gro</bdi> (<bdi>PRO</bdi>) missed: it does not begin" in page
 
 
-def test_the_table_tells_what_each_stage_believed() -> None:
+def test_the_table_has_the_probabilities_of_each_stage() -> None:
     page = trace_to_html([PLAIN], title="t")
     row = page.split("<th scope=row>stage 1</th>")[1].split("</tr>")[0]
     assert row.startswith("<td>(2.46, 3.06)</td><td></td>")
@@ -48,7 +48,7 @@ def test_the_table_tells_what_each_stage_believed() -> None:
     assert last.startswith("<td>(2, 3)</td><td></td>")
 
 
-def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
+def test_a_discontinuous_entity_has_a_bar_and_a_table_per_fragment() -> None:
     page = trace_to_html([IN_FRAGMENTS], title="t")
     moves = "0.200,1.100,0.50;0.000,1.000,0.90|2.500,4.000,0.50;2.000,4.000,0.90"
     assert f'data-steps="{moves}"' in page
@@ -61,7 +61,7 @@ def test_an_entity_in_pieces_has_a_bar_and_a_table_for_each() -> None:
     assert "✓</span> 1 correct" in page
 
 
-def test_in_json_the_first_piece_is_the_candidate_and_the_others_follow() -> None:
+def test_in_json_the_first_fragment_is_the_candidate_and_the_others_follow() -> None:
     value = json.loads(json.dumps(IN_FRAGMENTS.to_json()))
     (hit,) = value["sentences"][0]["found"]
     assert hit["fragments"] == [[0, 1], [2, 4]]
@@ -79,7 +79,7 @@ def test_everything_is_escaped() -> None:
     assert "alert(1)</script>" not in page
 
 
-def test_nothing_found_needs_no_slider() -> None:
+def test_a_page_without_entities_has_no_slider() -> None:
     page = trace_to_html([sentence(["Nothing", "here"]), sentence([])], title="t")
     assert 'id="stage"' not in page
     assert page.count("nothing found") == 1
@@ -108,7 +108,7 @@ def boxes(traced: TracedSentence) -> list[tuple[int, float, float]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bars_never_meet_at_any_stage(seed: int) -> None:
+def test_bars_do_not_overlap_at_any_stage(seed: int) -> None:
     rng = random.Random(seed)
     words = [rng.choice(["a", "protein", "interleukin-2"]) for _ in range(12)]
     rows = []
@@ -127,7 +127,7 @@ def test_bars_never_meet_at_any_stage(seed: int) -> None:
     assert sorted(set(table.layers)) == list(range(max(table.layers) + 1))
 
 
-def test_a_word_apart_from_all_bars_needs_no_room() -> None:
+def test_a_word_without_bars_has_no_room_below() -> None:
     (traced,) = sentence(WORDS, [found(2, 4, "CEL", (2.0, 4.0))]).sentences
     assert trace_layout(traced).rooms == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0)
 
@@ -157,7 +157,7 @@ def test_json_is_plain_and_half_open() -> None:
     assert near["nearest"]["no_entity"] == 0.9
 
 
-def test_a_gap_keeps_its_pieces_in_json() -> None:
+def test_fragments_are_kept_in_json() -> None:
     apart = Entity.from_fragments([WordSpan(0, 1), WordSpan(2, 3)], "CEL")
     missed = MissedEntity(apart, candidate(0, 3, "CEL", (0.0, 3.0)), Reason.GAP, "it has a gap")
     (only,) = sentence(WORDS, missed=[missed]).to_json()["sentences"]

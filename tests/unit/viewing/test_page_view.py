@@ -1,4 +1,4 @@
-"""What a page is made of, before a browser sees it."""
+"""The HTML of documents and comparisons, without a browser."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def test_an_outer_entity_is_an_outer_element() -> None:
     assert found == "<k1>aa <k0>bb</> cc</> dd"
 
 
-def test_a_label_longer_than_its_words_reaches_out() -> None:
+def test_a_label_longer_than_its_words_is_marked_as_narrow() -> None:
     assert marked("p53 binds", span(0, 3, "protein")) == "<k0 narrow>p53</> binds"
     assert marked("p53 binds", span(0, 9, "protein")) == "<k0>p53 binds</>"
 
 
-def test_an_entity_that_crosses_is_taken_up_again() -> None:
+def test_a_crossing_entity_is_continued_in_a_second_element() -> None:
     found = marked("aaaa bbbb cccc", span(0, 9, "A"), span(5, 14, "B"))
     assert found == "<k0>aaaa <k1 open>bbbb</></><k1 more> cccc</>"
 
 
-def test_a_gap_is_an_element_of_its_own() -> None:
+def test_a_gap_is_a_separate_element() -> None:
     apart = Entity.from_fragments([CharSpan(0, 4), CharSpan(9, 13)], "A")
     assert marked("left and atrium", apart) == "<k0>left</><k0 gap> and </><k0>atri</>um"
 
 
-def test_a_mark_between_joined_letters_says_so() -> None:
+def test_an_element_between_joined_letters_has_a_class() -> None:
     assert "joined" in marked("بالقاهرة", span(1, 8))
     assert "joined" not in marked("في القاهرة", span(3, 10))
     assert "joined" not in marked("北京大学", span(2, 4))
@@ -68,7 +68,7 @@ def test_an_entity_that_leaves_its_sentence_is_shown_in_both() -> None:
     assert re.findall(r"<span>([^<]*)</span>", found) == ["two\n", "three"]
 
 
-def test_details_stand_on_the_first_element_of_an_entity() -> None:
+def test_the_first_element_of_an_entity_has_the_details() -> None:
     scored = Entity(CharSpan(0, 2), "A", score=0.98765)
     found = to_html([Document("ab", (scored,))], title="t")
     assert 'data-i="0" data-at="0:2" data-score="0.9877"' in found
@@ -93,7 +93,7 @@ def test_blocks_are_the_whole_text_in_order() -> None:
 
 
 @pytest.mark.parametrize("label", ["DNA", "a<b>&\"'", "数量", "\x00\x1b\ufffe\ud800", "</style>"])
-def test_every_picture_is_valid_and_says_the_label(label: str) -> None:
+def test_every_image_is_valid_and_contains_the_label(label: str) -> None:
     rules = label_rules(3, label)
     pictures = re.findall(r'url\("data:image/svg\+xml,([^"]*)"\)', rules)
     assert len(pictures) == 4  # light and dark, left-to-right and right-to-left
@@ -105,14 +105,14 @@ def test_every_picture_is_valid_and_says_the_label(label: str) -> None:
     assert "</" not in rules
 
 
-def test_symbols_are_pictures_too() -> None:
+def test_symbols_are_valid_images() -> None:
     pictures = re.findall(r'url\("data:image/svg\+xml,([^"]*)"\)', symbol_rules())
     assert len({unquote(picture) for picture in pictures}) == 6
     for picture in pictures:
         ET.fromstring(unquote(picture))  # noqa: S314 (our own)
 
 
-def test_a_page_counts() -> None:
+def test_a_page_has_counts() -> None:
     documents = [
         Document.from_rows([WordRow(["a"]), WordRow(["b"])]),
         Document("cd", (span(0, 1, "X"), span(1, 2, "X"), span(0, 2, "Y"))),
@@ -123,7 +123,7 @@ def test_a_page_counts() -> None:
     assert "<bdi>Y</bdi> <small>1</small>" in found
 
 
-def test_an_empty_page_is_a_page() -> None:
+def test_a_page_without_documents_is_valid() -> None:
     assert "0 documents · 0 sentences · 0 entities" in to_html([], title="t")
     assert "only the 0 of 0 documents with errors" in comparison_to_html([], title="t")
 

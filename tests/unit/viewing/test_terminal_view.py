@@ -1,4 +1,4 @@
-"""What the terminal shows, character by character."""
+"""Documents in the terminal: exact output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spandet.viewing.cells import cut, lines
 
 
 def entity(text: str, words: str, label: str) -> Entity[CharSpan]:
-    """Where the words stand in the text; " ... " is a gap."""
+    """The position of the words in the text; " ... " is a gap."""
     pieces, start = [], 0
     for piece in words.split(" ... "):
         start = text.index(piece, start)
@@ -38,11 +38,11 @@ def shown(*documents: Document, width: int = 60) -> str:
 
 
 def drawing(text: str) -> str:
-    """A picture in a test: its margin is a bar, because spaces matter."""
+    """Expected output without its margin, which is a bar because spaces matter."""
     return "\n".join(line.partition("|")[2] for line in dedent(text).strip("\n").splitlines())
 
 
-def test_nested_entities_lie_in_layers_the_outer_one_nearest() -> None:
+def test_nested_entities_have_layers_with_the_outer_one_nearest() -> None:
     text = "The IL-2 receptor gene binds."
     found = document(
         text, ("IL-2", "protein"), ("IL-2 receptor", "protein"), ("IL-2 receptor gene", "DNA")
@@ -87,7 +87,7 @@ def test_a_gap_is_dotted() -> None:
     )
 
 
-def test_a_bar_goes_on_over_line_ends_and_says_its_label_again() -> None:
+def test_a_bar_continues_on_the_next_line_and_repeats_its_label() -> None:
     text = "old mayor of the small town"
     assert shown(document(text, (text, "PER"), ("town", "GPE")), width=12) == drawing(
         """
@@ -103,7 +103,7 @@ def test_a_bar_goes_on_over_line_ends_and_says_its_label_again() -> None:
     )
 
 
-def test_a_label_that_does_not_fit_stands_beside_its_bar_or_is_cut() -> None:
+def test_a_label_that_does_not_fit_is_beside_its_bar_or_shortened() -> None:
     found = document("p53 IL2 is", ("p53", "protein"), ("IL2", "protein"), ("is", "VERB"))
     assert shown(found, width=12) == drawing(
         """
@@ -147,7 +147,7 @@ def test_every_sentence_begins_a_line_and_an_id_is_a_heading() -> None:
     assert shown(Document.from_rows(rows, id="d-1")) == "── d-1\nOne .\nTwo .\n"
 
 
-def test_control_characters_cannot_steer_the_terminal() -> None:
+def test_control_characters_are_replaced() -> None:
     found = document("a\x1b[31mb\x07", ("b", "\x1b[0m"), id="\x1b]0;title\x07")
     assert "\x1b" not in shown(found)
     assert shown(found).splitlines()[:2] == ["── ␛]0;title␇", "a␛[31mb␇"]
@@ -169,7 +169,7 @@ def test_a_comparison_marks_hits_misses_and_false_alarms_without_colour() -> Non
     )
 
 
-def test_a_comparison_of_different_texts_says_where_they_part() -> None:
+def test_different_texts_are_an_error_with_the_first_difference() -> None:
     pair = (Document("same here", id="d7"), Document("same there", id="d7"))
     with pytest.raises(
         MismatchError, match=r"document d7: .* differ at character 5: 'here' and 'th"
@@ -177,7 +177,7 @@ def test_a_comparison_of_different_texts_says_where_they_part() -> None:
         list(comparison_to_terminal([pair], width=40, color=False))
 
 
-def test_a_label_has_one_colour_everywhere_and_no_colour_when_asked() -> None:
+def test_a_label_has_one_colour_or_none_without_colours() -> None:
     first = document("a b", ("a", "X"), ("b", "Y"))
     second = document("b a", ("b", "Y"), ("a", "X"))
     colors: dict[str, set[str]] = {}
@@ -223,5 +223,5 @@ def test_lines_break_where_readers_expect(text: str, width: int, expected: list[
     ("text", "width", "expected"),
     [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("北京", 3, "北…"), ("北京", 1, "…"), ("abc", 0, "")],
 )
-def test_cut_says_that_something_is_missing(text: str, width: int, expected: str) -> None:
+def test_a_shortened_text_ends_with_an_ellipsis(text: str, width: int, expected: str) -> None:
     assert cut(text, width) == expected

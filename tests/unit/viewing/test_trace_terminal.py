@@ -1,4 +1,4 @@
-"""The case study in a terminal: its notation, its marks, its lines."""
+"""Traces in the terminal: notation, marks and line breaks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_with_gold_brackets_show_gold_and_predictions_are_marked() -> None:
     )
 
 
-def test_an_entity_in_pieces_has_a_line_for_each() -> None:
+def test_a_discontinuous_entity_has_a_line_per_fragment() -> None:
     assert shown(IN_FRAGMENTS) == (
         "[⁰Growth]⁰CEL of [²liver cells]³CEL needs [⁵the]⁵DNA [Ca] [⁷FGF-2]⁷DNA gene .\n"
         "  ✓ (0, 0 … 2, 3, CEL)\n"
@@ -58,7 +58,7 @@ def test_an_entity_in_pieces_has_a_line_for_each() -> None:
     )
 
 
-def test_a_sentence_without_anything_says_so() -> None:
+def test_a_sentence_without_entities_has_a_note() -> None:
     assert shown(sentence(["Nothing", "here"])) == "Nothing here\n  nothing found\n"
     assert shown(sentence([])) == ""
 
@@ -77,7 +77,7 @@ def test_of_many_stages_the_last_and_the_first_are_shown() -> None:
     assert shown(many, all_stages=True).count("← (2.00, 3.00)") == 6
 
 
-def test_no_number_is_minus_nothing() -> None:
+def test_no_number_is_printed_as_minus_zero() -> None:
     assert trajectory([Step("moved", -0.001, 0.999)]) == " ← (0.00, 0.00)"
 
 
@@ -97,13 +97,13 @@ def test_brackets_nest_cross_and_share_words() -> None:
     assert text_of(["x"] * 13, Entity(WordSpan(10, 13), "F")).endswith("[¹⁰x x x]¹²F")
 
 
-def test_words_keep_the_distance_they_have_in_the_text() -> None:
+def test_spaces_between_words_are_those_of_the_text() -> None:
     document = Document("(IL-2)\n is", id="d")
     pieces = bracketed(document.sentences[0], document.text, [Entity(WordSpan(1, 2), "P")])
     assert "".join(piece.text for piece in pieces) == "([¹IL-2]¹P) is"
 
 
-def test_nothing_steers_the_terminal() -> None:
+def test_control_characters_of_a_trace_are_replaced() -> None:
     hostile = sentence(["a\x1b[2J", "b"], [found(0, 1, "\x1b[31mX", (0.0, 1.0))])
     assert "\x1b" not in shown(hostile)
     assert triple([WordSpan(0, 1)], "\x1b") == "(0, 0, ␛)"

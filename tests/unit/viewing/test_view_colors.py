@@ -1,4 +1,4 @@
-"""Colours can be read on light and on dark ground, and told apart."""
+"""Colours can be read on light and dark backgrounds, and differ clearly."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _clipped(channel: float) -> float:
 
 
 def background(theme: Theme) -> Color:
-    """The ground of a page, from the shell's own style."""
+    """The background colour of a page, from its style sheet."""
     light, dark = re.findall(r"--back: #(\w{6})", html_page(title="t", body=""))
     found = light if theme is Theme.LIGHT else dark
     red, green, blue = bytes.fromhex(found)

@@ -58,7 +58,7 @@ from spandet.tensors import (
 
 @dataclass(frozen=True)
 class Adjusted:
-    """Spans after the regressor, and which of them it moved to legal boundaries."""
+    """Spans after the regressor, and which of them have legal boundaries."""
 
     spans: FlatSpans
     legal: Bool[Tensor, " span"]

@@ -45,7 +45,7 @@ def gold(*sentences: list[tuple[int, int, int]]) -> GoldSpans:
 
 
 def rngs(*lengths: int) -> list[torch.Generator]:
-    return [generator("chance", length) for length in lengths]
+    return [generator("rng", length) for length in lengths]
 
 
 def detected(made: BoundaryDiffusion, *lengths: int, width: int = 0) -> SpanPredictions:
@@ -100,7 +100,7 @@ def parts(losses: Losses) -> dict[str, tuple[float, float]]:
 
 
 def by_sentence(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same, but for weights that belong to a batch."""
+    """The same variants without those whose loss weights depend on the batch."""
     return settings | (
         {"none_weight": "balanced"} if settings.get("none_weight") == "batch" else {}
     )
@@ -203,7 +203,7 @@ def test_more_slots_keep_the_first_start_points(start: str) -> None:
     assert torch.equal(few.trace[0].spans[0], many.trace[0].spans[0, :7])
 
 
-def test_prediction_is_random_only_where_an_option_says_so() -> None:
+def test_prediction_is_random_only_with_certain_options() -> None:
     def spans(key: str, **settings: Any) -> torch.Tensor:
         with torch.no_grad():
             made = detector(steps=3, settle=False, **settings)

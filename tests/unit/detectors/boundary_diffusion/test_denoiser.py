@@ -122,13 +122,13 @@ def test_the_order_of_slots_matters_only_with_slot_codes() -> None:
 
 
 def test_slots_depend_on_the_noise_level_unless_time_is_none() -> None:
-    for time, told in (("mlp", True), ("raw", True), ("alternating", True), ("none", False)):
+    for time, depends in (("mlp", True), ("raw", True), ("alternating", True), ("none", False)):
         made, words = built(time=time), sentence(5, 5)
         low, high = (
             hidden_of(made, words, SPANS, levels=torch.tensor([[level]])).slots
             for level in (5, 900)
         )
-        assert torch.allclose(low, high) != told
+        assert torch.allclose(low, high) != depends
 
 
 def test_sinusoids_are_sines_then_cosines() -> None:
@@ -165,11 +165,11 @@ def one_entity() -> GoldSpans:
 def test_boundary_loss_by_hand() -> None:
     pointers = Pointers(torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
     targets = torch.tensor([[0, -1]])
-    chance = boundary_loss([pointers], targets, one_entity(), "nll")
-    assert chance.total.item() == pytest.approx(2 * torch.tensor(4.0).log().item())
+    uniform = boundary_loss([pointers], targets, one_entity(), "nll")
+    assert uniform.total.item() == pytest.approx(2 * torch.tensor(4.0).log().item())
     each = boundary_loss([pointers, pointers], targets, one_entity(), "bce")
     assert each.total.item() == pytest.approx(8 * torch.tensor(2.0).log().item())
-    assert chance.count == each.count == 1
+    assert uniform.count == each.count == 1
     high = pointers.first_logits.clone()
     high[0, 0, 1] = 50
     right = Pointers(high, high.roll(1, dims=-1))

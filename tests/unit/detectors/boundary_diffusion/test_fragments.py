@@ -26,7 +26,7 @@ def words() -> WordFeatures:
 
 
 def rngs() -> list[torch.Generator]:
-    return [generator("chance", length) for length in LENGTHS]
+    return [generator("rng", length) for length in LENGTHS]
 
 
 def found(made: BoundaryDiffusion) -> list[DecodedEntity]:
@@ -52,5 +52,5 @@ def test_it_adds_two_losses_and_changes_none() -> None:
     assert set(linked) - set(usual) == {"link", "alone"}
     for name, loss in usual.items():
         assert torch.equal(loss.total, linked[name].total)
-    # Contiguous sentences teach not to link: two fragments of one label with a gap, and four alone.
+    # Contiguous entities are negative examples: two of one label with a gap, and four alone.
     assert (linked["link"].count, linked["alone"].count) == (1, 4)

@@ -1,4 +1,4 @@
-"""The linker of fragments: its scores and losses, and that it links nothing before training."""
+"""The linker of fragments: scores, losses, and no links before training."""
 
 from dataclasses import replace
 from itertools import product
@@ -25,14 +25,14 @@ def linker(*, trained: bool = True) -> FragmentLinker:
     return made
 
 
-def said(made: FragmentLinker, *rows: list[tuple[int, int]], lengths: tuple[int, ...]) -> Links:
+def links_of(made: FragmentLinker, *rows: list[tuple[int, int]], lengths: tuple[int, ...]) -> Links:
     with torch.no_grad():
         links: Links = made(word_features(*lengths, dim=DIM), torch.tensor(rows)).links()
     return links
 
 
 def test_only_fragments_with_a_gap_between_them_are_linked() -> None:
-    together = said(linker(), SPANS, lengths=(8,)).together[0]
+    together = links_of(linker(), SPANS, lengths=(8,)).together[0]
     assert torch.equal(together, together.T)
     for (i, one), (j, other) in product(enumerate(SPANS), repeat=2):
         apart = one[1] < other[0] or other[1] < one[0]
@@ -41,16 +41,16 @@ def test_only_fragments_with_a_gap_between_them_are_linked() -> None:
 
 def test_the_score_of_a_pair_does_not_depend_on_others() -> None:
     made = linker()
-    together = said(made, SPANS, lengths=(8,)).together[0]
+    together = links_of(made, SPANS, lengths=(8,)).together[0]
     for i, j in product(range(len(SPANS)), repeat=2):
-        pair = said(made, [SPANS[i], SPANS[j]], lengths=(8,)).together[0, 0, 1]
+        pair = links_of(made, [SPANS[i], SPANS[j]], lengths=(8,)).together[0, 0, 1]
         torch.testing.assert_close(pair, together[i, j])
 
 
 def test_padding_and_other_sentences_change_nothing() -> None:
     made = linker()
-    alone = said(made, SPANS, lengths=(8,))
-    batch = said(made, [(0, 1)] * len(SPANS), SPANS, lengths=(13, 8))
+    alone = links_of(made, SPANS, lengths=(8,))
+    batch = links_of(made, [(0, 1)] * len(SPANS), SPANS, lengths=(13, 8))
     torch.testing.assert_close(batch.together[1], alone.together[0])
     torch.testing.assert_close(batch.alone[1], alone.alone[0])
 
@@ -68,13 +68,13 @@ def test_links_depend_on_the_words_in_the_gap() -> None:
 
 
 def test_before_training_nothing_is_linked_and_every_fragment_is_an_entity_alone() -> None:
-    links = said(linker(trained=False), SPANS, lengths=(8,))
+    links = links_of(linker(trained=False), SPANS, lengths=(8,))
     assert links.together.max() < 0.1
     assert links.alone.min() > 0.9
 
 
 def linked_gold() -> GoldSpans:
-    """(0, 1) and (5, 7) are one entity, (2, 4) another; what has another label is not asked for."""
+    """(0, 1) and (5, 7) are one entity, (2, 4) another; pairs of two labels have no target."""
     gold = gold_spans([(0, 1, 1), (5, 7, 1), (2, 4, 1), (2, 3, 2)], [(0, 1, 1)])
     together, alone = torch.zeros(2, 4, 4), torch.zeros(2, 4)
     together[0, 0, 1] = together[0, 1, 0] = 1
@@ -111,19 +111,21 @@ def test_gold_without_links_has_entities_alone() -> None:
 def test_it_learns_and_every_parameter_has_a_gradient() -> None:
     made, words, gold = linker(trained=False), word_features(8, 3, dim=DIM), linked_gold()
     optimizer = torch.optim.Adam(made.parameters(), lr=0.02)
-    moved = {name: torch.zeros(()) for name, _ in made.named_parameters()}
+    gradients = {name: torch.zeros(()) for name, _ in made.named_parameters()}
     for _ in range(60):
         optimizer.zero_grad()
         total_loss(made.losses(words, gold)).backward()
         for name, parameter in made.named_parameters():
-            moved[name] += torch.zeros(()) if parameter.grad is None else parameter.grad.abs().sum()
+            gradients[name] += (
+                torch.zeros(()) if parameter.grad is None else parameter.grad.abs().sum()
+            )
         optimizer.step()
     links = made(words, gold.spans).links()
     assert gold.links is not None
     assert torch.equal(links.alone[gold.mask] > 0.5, gold.links.alone[gold.mask] > 0.5)
     assert links.together[0, 0, 1] > 0.5
     assert links.together[0, 0, 2] < 0.5
-    assert all(total > 0 for total in moved.values()), moved
+    assert all(total > 0 for total in gradients.values()), gradients
 
 
 @pytest.mark.parametrize("rows", [[[]], [[], []]])

@@ -1,4 +1,4 @@
-"""Which entity a span is trained for, and which spans take part: against loops over every pair."""
+"""Target entity of each span, and the choice of training spans, compared with plain loops."""
 
 import pytest
 import torch
@@ -80,7 +80,7 @@ def seeds(shared: Tensor, sentence: list[int], gold: GoldSpans, enough: float) -
 
 
 def test_an_entity_that_no_seed_overlaps_enough_has_its_best_ones() -> None:
-    # The first entity has a good seed; the best two of the second are equal; nobody has the third.
+    # The first entity has a good seed; the best two of the second are equal; the third has none.
     shared = torch.tensor([[0.9, 0.5, 0.0], [0.4, 0.5, 0.0], [0.2, 0.1, 0.0], [0.0, 0.0, 0.0]])
     gold = GoldSpans(torch.zeros(1, 3, 2).long(), torch.ones(1, 3).long(), torch.ones(1, 3) > 0)
     assert seeds(shared, [0] * 4, gold, 0.6) == [True, True, False, False]
@@ -102,7 +102,7 @@ def test_overlaps_with_padding_are_zero() -> None:
     assert got[1].tolist() == pytest.approx([2 / 3, 2 / 3, 0])
 
 
-def test_nobody_is_drawn_from_nothing() -> None:
+def test_nothing_is_drawn_from_an_empty_set() -> None:
     none = torch.zeros(0, dtype=torch.long)
     assert draw(none > 0, none, torch.zeros(0), []).tolist() == []
 

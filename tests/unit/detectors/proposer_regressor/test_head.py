@@ -1,4 +1,4 @@
-"""Distributions over all spans: fast ways equal listing every span."""
+"""Distributions over all spans: the fast computation equals a list of all spans."""
 
 import itertools
 
@@ -130,7 +130,7 @@ def test_spans_never_exceed_the_sentence() -> None:
     made = pointer(max_width=3)
     alone, padded = inputs(4), inputs(4, width=9)
     changed = padded[2].clone()
-    changed[0, 4:] = 50.0  # would win if anybody looked
+    changed[0, 4:] = 50.0  # a high score in the padding, which must be ignored
     mask = torch.arange(9) < 4
     before = made(*alone).where(torch.ones(1, 4, dtype=torch.bool))
     longer = (torch.zeros(1, 9, DIM), torch.zeros(1, 9, 2))

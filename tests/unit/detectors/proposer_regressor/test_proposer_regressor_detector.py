@@ -36,7 +36,7 @@ ENTITIES: dict[int, list[Item]] = {
 def detector(**settings: Any) -> ProposerRegressor:
     values = ProposerRegressorSettings.build({"heads": 4, **settings}, where="detector")
     made = ProposerRegressor(values, dim=DIM, sentence_dim=DIM, labels=LABELS)
-    torch.manual_seed(0)  # the same weights, however many numbers their start has drawn
+    torch.manual_seed(0)  # the same weights, whatever the initialisation has drawn before
     with torch.no_grad():
         for parameter in made.parameters():  # large enough for predictions that differ much
             parameter.normal_(std=0.4)
@@ -135,7 +135,7 @@ def unused(settings: dict[str, Any]) -> Iterator[str]:
     if not settings.get("use_location_iteration", True):
         yield ".votes."  # boundaries do not change
     if settings.get("heads") == 1:
-        yield ".votes."  # one head has no choice
+        yield ".votes."  # with one head, the softmax over heads is constant
     if settings.get("kernels") == []:
         yield "propose.scores."  # one cell per word: nothing to choose from
 

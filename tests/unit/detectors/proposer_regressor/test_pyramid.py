@@ -1,4 +1,4 @@
-"""The pyramid against stock convolutions and recurrent nets, sentence by sentence."""
+"""The pyramid compared with torch's convolutions and recurrent networks, sentence by sentence."""
 
 from typing import Any
 

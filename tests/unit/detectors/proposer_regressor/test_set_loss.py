@@ -1,4 +1,4 @@
-"""The loss between two sets: by hand, in log space, and whatever the batch."""
+"""The set loss: worked examples, small probabilities, and independence of the batch."""
 
 from dataclasses import replace
 from typing import Any
