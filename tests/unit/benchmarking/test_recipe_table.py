@@ -68,10 +68,63 @@ def test_every_list_has_the_baseline_once(path: Path) -> None:
     assert names.count("biaffine") == 1
 
 
-def test_the_lists_contain_the_ablations_of_the_three_papers() -> None:
-    assert {"locate-and-label", "proposer-regressor", "boundary-diffusion"} <= {
-        path.stem for path in LISTS
-    }
+PAPERS = {
+    "locate-and-label": {  # table 3
+        "full",
+        "without regressor",
+        "without filter",
+        "without regressor and filter",
+        "without Soft-NMS",
+        "without soft examples",
+    },
+    "proposer-regressor": {  # table 6
+        "full",
+        "without backward block",
+        "without spatial modulation",
+        "without gated update: feed-forward",
+        "without gated update: residual",
+        "without category embedding",
+        "without locations iteration",
+        "without logarithms iteration",
+    },
+    "proposer-regressor-sizes": {  # table 7, figures 5 and 6
+        "kernels 2 2, 3 layers, 8 heads",
+        "no kernels",
+        *(f"kernels {sizes}" for sizes in ("2", "2 2 2", "2 2 2 2", "2 3", "2 3 2")),
+        "kernels 2 3, 1 layer",
+        *(f"kernels 2 3, {layers} layers" for layers in (2, 4, 5, 6)),
+        "kernels 2 3, 1 head",
+        *(f"kernels 2 3, {heads} heads" for heads in (2, 4, 12, 16)),
+    },
+    "boundary-diffusion": {  # tables 4 (span encoder), 5 and 6
+        "full: cosine, T = 1000, random, K = 60",
+        "without self-attention",
+        "without cross-attention",
+        "without both",
+        *(f"cosine, T = {levels}" for levels in (1500, 2000)),
+        *(f"linear, T = {levels}" for levels in (1000, 1500, 2000)),
+        *(f"random, K = {slots}" for slots in (120, 150)),
+        *(f"repeat, K = {slots}" for slots in (60, 120, 150)),
+    },
+    "boundary-diffusion-encoders": {"minilm", "bert-large-cased", "roberta-large"},  # table 4
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_list_has_every_row_of_its_paper_and_starts_from_preset_paper(name: str) -> None:
+    (own,) = read_lists([PROJECT / "recipes" / "ablations" / f"{name}.toml"])
+    *rows, baseline = own.entries
+    assert {entry.name for entry in rows} == PAPERS[name]
+    assert baseline.name == "biaffine, the baseline"
+    base = rows[0].recipe()
+    transformer = base.model.encoder.transformer
+    assert transformer is not None
+    assert (base.preset, transformer.name) == ("paper", "minilm")
+    assert {entry.recipe().preset for entry in rows} == {"paper"}
+    method = base.to_values()["detector"]["name"]
+    preset = {**DETECTORS[method].presets["paper"]["detector"], "preset": "paper"}
+    published = DETECTORS[method].settings.build(preset, where="detector")
+    assert base.to_values()["detector"] == published.model_dump(mode="json")
 
 
 CHANGED: dict[str, dict[str, Any]] = {
