@@ -4,10 +4,11 @@ Axes are always in this order: batch piece word span gold label dim. Masks are F
 Spans are half-open and counted in words of their sentence. Label 0 is "no entity".
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -134,17 +135,25 @@ def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 
 def to_device(bundle: Bundle, device: torch.device | str) -> Bundle:
     """Copy a dataclass, tuple or mapping with all its tensors to a device."""
-    return _to_device(bundle, device)  # type: ignore[no-any-return]
+    return _converted(  # type: ignore[no-any-return]
+        bundle, Tensor, lambda tensor: tensor.to(device, non_blocking=True)
+    )
 
 
-def _to_device(value: Any, device: torch.device | str) -> Any:
-    if isinstance(value, Tensor):
-        return value.to(device, non_blocking=True)
+def to_tensors(bundle: Bundle) -> Bundle:
+    """Convert the NumPy arrays in a dataclass, tuple or mapping to tensors with the same memory."""
+    return _converted(bundle, np.ndarray, torch.from_numpy)  # type: ignore[no-any-return]
+
+
+def _converted(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
+    """A copy in which every object of the kind is converted."""
+    if isinstance(value, kind):
+        return convert(value)
     if isinstance(value, tuple):
-        return tuple(_to_device(item, device) for item in value)
+        return tuple(_converted(item, kind, convert) for item in value)
     if isinstance(value, Mapping):
-        return {name: _to_device(item, device) for name, item in value.items()}
+        return {name: _converted(item, kind, convert) for name, item in value.items()}
     if not is_dataclass(value) or isinstance(value, type):
         return value
     own = {field.name: getattr(value, field.name) for field in fields(value)}
-    return replace(value, **{name: _to_device(item, device) for name, item in own.items()})
+    return replace(value, **{name: _converted(item, kind, convert) for name, item in own.items()})

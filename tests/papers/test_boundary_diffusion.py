@@ -19,13 +19,13 @@ from spandet.detectors.boundary_diffusion.detector import BoundaryDiffusion
 from spandet.detectors.boundary_diffusion.noise import (
     KeyedNoise,
     NoiseLevels,
-    Schedule,
     noise_levels,
     sampling_times,
 )
 from spandet.detectors.boundary_diffusion.noise import denoised as ddim_step
 from spandet.detectors.boundary_diffusion.noise import noised as noise_added
 from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, with_pointers
+from spandet.detectors.boundary_diffusion.settings import Schedule
 from spandet.detectors.boundary_diffusion.span_encoder import Attention, SlotLayer, word_distances
 from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode
 from spandet.inference.engine import to_numpy

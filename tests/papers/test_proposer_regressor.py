@@ -19,14 +19,16 @@ from papers.proposer_regressor_weights import array, bigru, linear, model_of
 from spandet.detectors.proposer_regressor.cells import cell_widths
 from spandet.detectors.proposer_regressor.detector import ProposerRegressor
 from spandet.detectors.proposer_regressor.head import HeadOutput, SpanScores
-from spandet.encoding.characters import Characters, CharacterSettings
-from spandet.encoding.fusion import Fusion, FusionSettings
+from spandet.encoding.characters import Characters
+from spandet.encoding.fusion import Fusion
+from spandet.encoding.part_settings import CharacterSettings, FusionSettings
 from spandet.encoding.transformer import pool
 from spandet.inference.decoding import decode
 from spandet.inference.engine import to_numpy
 from spandet.inference.model_settings import ModelSettings
 from spandet.layers.sequences import padded
-from spandet.spans.assignment import Matching, Rest, assign
+from spandet.spans.assignment import assign
+from spandet.spans.choices import Matching, Rest
 from spandet.tensors import WordFeatures
 from support.sentence_toys import Item, gold_spans, word_features
 

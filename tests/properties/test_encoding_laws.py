@@ -17,10 +17,12 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spandet.encoding import Encoder, EncoderSettings, Example, examples_of
 from spandet.encoding.examples import windows_of
-from spandet.encoding.fusion import Fusion, FusionSettings
-from spandet.encoding.transformer import Pooling, pool
+from spandet.encoding.fusion import Fusion
+from spandet.encoding.part_settings import FusionSettings, Pooling
+from spandet.encoding.transformer import pool
 from spandet.errors import ConfigError
-from spandet.layers.recurrent import BiRNN, Cell
+from spandet.layers.choices import Cell
+from spandet.layers.recurrent import BiRNN
 from spandet.layers.sequences import packed, padded
 from spandet.text import Document, WordRow
 

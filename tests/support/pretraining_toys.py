@@ -8,8 +8,9 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
+from spandet.encoding.part_settings import TransformerSettings
 from spandet.encoding.pretrained import fetch
-from spandet.encoding.transformer import Transformer, TransformerSettings
+from spandet.encoding.transformer import Transformer
 from spandet.pretraining import PretrainingSettings
 from spandet.text import Document
 from support.tiny_bert import save_tiny_bert

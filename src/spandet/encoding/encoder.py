@@ -1,28 +1,24 @@
 """The encoder: sentences in, one vector per word out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spandet.encoding.examples import Example, together
+from spandet.encoding.examples import Example
 from spandet.encoding.fusion import Fusion
 from spandet.encoding.parts import EncoderPart, FormPart, WordPart
 from spandet.encoding.pieces import PieceBatch
+from spandet.encoding.preparation import TRANSFORMER, VOCABULARY, Preparation, read_vocabulary
 from spandet.encoding.settings import EncoderSettings
 from spandet.encoding.transformer import Contextual, Transformer
 from spandet.encoding.vocabulary import Vocabulary
-from spandet.errors import FormatError, UsageError
-from spandet.layers.sequences import Sequences, padded
-from spandet.tensors import WordFeatures, to_device
-
-_VOCABULARY, _TRANSFORMER = "vocabulary.json", "transformer"
+from spandet.layers.layout import Sequences
+from spandet.tensors import WordFeatures, to_device, to_tensors
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class EncoderBatch:
     @property
     def pieces(self) -> PieceBatch | None:
         """The input of the transformer, if there is one."""
-        return self.parts.get(_TRANSFORMER)
+        return self.parts.get(TRANSFORMER)
 
     @property
     def cached_rows(self) -> list[int]:
@@ -67,7 +63,7 @@ class Encoder(nn.Module):
         self.settings = settings
         self.vocabulary = vocabulary
         self._part_names = tuple(parts)
-        self.register_module(_TRANSFORMER, None)
+        self.register_module(TRANSFORMER, None)
         for name, part in parts.items():
             self.register_module(name, part)
         self.sentence_dim = self.transformer.dim if self.transformer else 0
@@ -92,7 +88,7 @@ class Encoder(nn.Module):
 
     def save_files(self, folder: Path) -> None:
         """Write everything that `from_files` needs, without the weights."""
-        (folder / _VOCABULARY).write_text(self.vocabulary.to_json(), encoding="utf-8")
+        (folder / VOCABULARY).write_text(self.vocabulary.to_json(), encoding="utf-8")
         for name, part in self.parts.items():
             part.save_files(folder / name)
 
@@ -104,15 +100,7 @@ class Encoder(nn.Module):
             UsageError: there is no encoder in the folder.
             FormatError: its files are damaged.
         """
-        path = folder / _VOCABULARY
-        try:
-            vocabulary = Vocabulary.from_json(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from error
-        except UnicodeDecodeError:
-            raise FormatError("not a vocabulary (not UTF-8 text)", str(path)) from None
-        except FormatError as error:
-            raise error.at(str(path)) from None
+        vocabulary = read_vocabulary(folder)
         parts = {
             name: own.saved_part(vocabulary, folder / name) for name, own in settings.parts.items()
         }
@@ -127,66 +115,50 @@ class Encoder(nn.Module):
     @property
     def context_words(self) -> int:
         """Maximum number of context words on each side that `prepare` can use."""
-        if self.transformer and self.neighbour_sentences:
-            return self.transformer.pieces.capacity
-        return self.settings.transformer.context if self.settings.transformer else 0
+        return self.preparation.context_words
 
     @property
     def neighbour_sentences(self) -> int:
         """Number of sentences of context on each side; 0: context is not counted in sentences."""
-        return self.settings.transformer.neighbour_sentences if self.settings.transformer else 0
+        return self.preparation.neighbour_sentences
 
     @property
     def passage_words(self) -> int:
         """Maximum words of a passage, whose sentences are encoded together; 0: no passages."""
-        return self.settings.transformer.passage if self.settings.transformer else 0
+        return self.preparation.passage_words
 
     @property
     def needs_tags(self) -> bool:
         """Whether a part needs part-of-speech tags."""
-        return any(part.needs_tags for part in self.parts.values())
+        return self.preparation.needs_tags
 
     def pretrained_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """The transformer's parameters, by their names in this module."""
         if self.transformer is not None:
-            yield from self.transformer.named_parameters(prefix=_TRANSFORMER)
+            yield from self.transformer.named_parameters(prefix=TRANSFORMER)
+
+    @property
+    def preparation(self) -> Preparation:
+        """Converts sentences to NumPy arrays."""
+        inputs = {name: part.input for name, part in self.parts.items()}
+        return Preparation(self.settings, self.vocabulary, inputs)
 
     def with_pieces(self, examples: Sequence[Example]) -> Sequence[Example]:
         """The examples with their sub-word pieces, which `sizes` and `prepare` use."""
-        if self.transformer is None:
-            return examples
-        pieces = self.transformer.pieces.cut(examples)
-        return [replace(one, pieces=own) for one, own in zip(examples, pieces, strict=True)]
+        return self.preparation.with_pieces(examples)
 
     def sizes(self, examples: Sequence[Example]) -> list[int]:
         """The cost of each example: its pieces with context, or words without a transformer."""
-        if self.transformer is not None:
-            return self.transformer.pieces.sizes(examples)
-        return [len(example.words) for example in examples]
+        return self.preparation.sizes(examples)
 
     def together(self, examples: Sequence[Example]) -> list[list[int]]:
         """The numbers of examples that are encoded as one, and cost as much as one of them."""
-        if self.passage_words:
-            return together(examples)
-        return [[number] for number in range(len(examples))]
+        return self.preparation.together(examples)
 
     def prepare(self, examples: Sequence[Example]) -> EncoderBatch:
         """Convert sentences to tensors, on the CPU."""
-        lengths = [len(example.words) for example in examples]
-        words = list(chain.from_iterable(example.words for example in examples))
-        numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-        forms = list(numbers)
-        mask = np.arange(max(lengths, default=0)) < np.array(lengths, dtype=np.int64)[:, None]
-        return EncoderBatch(
-            mask=torch.from_numpy(mask),
-            places=torch.from_numpy(np.flatnonzero(mask)),
-            forms=torch.tensor([numbers[word] for word in words], dtype=torch.long),
-            parts={
-                name: part.prepare(forms) if isinstance(part, FormPart) else part.prepare(examples)
-                for name, part in self.parts.items()
-            },
-            sequences=padded(lengths) if self.fusion.net else None,
-        )
+        arrays = self.preparation.prepare(examples)
+        return EncoderBatch(**to_tensors(vars(arrays)))
 
     def forward(self, batch: EncoderBatch) -> WordFeatures:
         """Compute one vector per word; padding is zero."""
@@ -229,7 +201,7 @@ class Encoder(nn.Module):
 
     def _other_vectors(self, batch: EncoderBatch) -> list[Float[Tensor, "item _"]]:
         """The word vectors of all parts but the transformer."""
-        others = {name: part for name, part in self.parts.items() if name != _TRANSFORMER}
+        others = {name: part for name, part in self.parts.items() if name != TRANSFORMER}
         return [
             part(batch.parts[name])[batch.forms]
             if isinstance(part, FormPart)

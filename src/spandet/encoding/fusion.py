@@ -1,41 +1,17 @@
 """Fusion of the vectors of all parts to one vector per word."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from torch import Tensor, nn
 
-from spandet.config import Settings
+from spandet.encoding.part_settings import FusionSettings
 from spandet.errors import ConfigError
-from spandet.layers.recurrent import BiRNN, Cell
-from spandet.layers.sequences import Sequences
+from spandet.layers.choices import Cell
+from spandet.layers.layout import Sequences
+from spandet.layers.recurrent import BiRNN
 
 _CELLS: dict[str, Cell] = {"bilstm": "lstm", "bigru": "gru"}
 _DEFAULT_DIM = 128
-
-
-class FusionSettings(Settings):
-    """How the vectors of the parts become one vector per word; context words are not included."""
-
-    kind: Literal["bilstm", "bigru", "none"] = "bilstm"
-    """The recurrent network over the sentence; "none" has none."""
-    dim: int = Field(default=0, ge=0)
-    """Size of a word vector; 0 = that of the transformer, or 128 without one. With kind = "none",
-    0 concatenates the vectors of the parts, and any other size adds a linear map."""
-    layers: int = Field(default=1, ge=1)
-    """Recurrent layers."""
-    recurrent_dim: int = Field(default=0, ge=0, multiple_of=2)
-    """Size of the recurrent output, both directions together; 0 = dim. Any other size adds a linear
-    map to dim."""
-    bypass: bool = False
-    """Concatenate the transformer's vectors with the recurrent output instead of its input, and map
-    both to dim."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout on the output of each recurrent layer."""
-    norm: bool = False
-    """Apply LayerNorm to the word vector."""
 
 
 class Fusion(nn.Module):

@@ -1,18 +1,26 @@
 """Words to sub-word pieces, and sentences with their context to rows of pieces."""
 
+from __future__ import annotations
+
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Int
 from tokenizers import Tokenizer
-from torch import Tensor
 
+from spandet.config import read_json
 from spandet.encoding.examples import Example, Pieces, windows_of
+from spandet.encoding.inputs import WordInput
+from spandet.errors import UsageError
+from spandet.layers.layout import Array
 
+PIECES = "pieces.json"
+"""The file with everything that `PieceMaker` needs."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -20,15 +28,15 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class PieceBatch:
     """Rows of pieces for a transformer, and where the words of each sentence are in them."""
 
-    ids: Int[Tensor, "row piece"]
-    mask: Bool[Tensor, "row piece"]
-    places: Int[Tensor, " own"]
+    ids: Int[Array, "row piece"]
+    mask: Bool[Array, "row piece"]
+    places: Int[Array, " own"]
     """The place of each of the sentences' own pieces, counted over all rows."""
-    words: Int[Tensor, " own"]
+    words: Int[Array, " own"]
     """The word of each own piece, counted over all sentences; every word has at least one."""
-    firsts: Int[Tensor, " item"]
+    firsts: Int[Array, " item"]
     """The first own piece of each word."""
-    heads: Int[Tensor, " batch"]
+    heads: Int[Array, " batch"]
     """The first row of each sentence; sentences of one passage may share it."""
 
 
@@ -44,7 +52,7 @@ class Special:
     """Piece between a sentence and its context; None: no separators."""
 
 
-class PieceMaker:
+class PieceMaker(WordInput):
     """Cuts words into pieces and arranges them in rows of at most `limit` for a transformer."""
 
     def __init__(
@@ -67,12 +75,41 @@ class PieceMaker:
             overlap: Pieces that neighbouring windows over a long sentence share.
             shared: Use all context, whatever `context` is, and encode equal rows only once.
         """
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
         self._tokenizer = tokenizer
         self._special = special
+        self._sizes = {"limit": limit, "context": context, "overlap": overlap, "shared": shared}
         self._capacity = limit - len(special.prefix) - len(special.suffix)
         self._context = self._capacity if shared else min(context, self._capacity)
         self._overlap = overlap
         self._shared = shared
+
+    def save(self, path: Path) -> None:
+        """Write everything that `load` needs."""
+        values = {
+            "special": asdict(self._special),
+            **self._sizes,
+            "tokenizer": json.loads(self._tokenizer.to_str()),
+        }
+        path.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> PieceMaker:
+        """Read the file that `save` wrote.
+
+        Raises:
+            UsageError: the file is missing or damaged.
+        """
+        values = read_json(path)
+        try:
+            own = values.pop("special")
+            special = Special(
+                **{**own, "prefix": tuple(own["prefix"]), "suffix": tuple(own["suffix"])}
+            )
+            tokenizer = Tokenizer.from_str(json.dumps(values.pop("tokenizer")))
+            return cls(tokenizer, special, **values)
+        except Exception as error:  # tokenizers raises bare Exception for damaged values
+            raise UsageError(f"{path} is damaged: it has no pieces ({error!r:.80})") from error
 
     @property
     def special(self) -> Special:
@@ -113,8 +150,8 @@ class PieceMaker:
             for pieces in self.of(examples)
         ]
 
-    def prepare(self, examples: Sequence[Example]) -> PieceBatch:
-        """Rows of pieces as tensors."""
+    def arrays(self, examples: Sequence[Example]) -> PieceBatch:
+        """Rows of pieces as arrays."""
         cuts = self.of(examples)
         prefix, suffix = self._special.prefix, self._special.suffix
         rows = [
@@ -130,7 +167,7 @@ class PieceMaker:
         ids, mask = self._padded(rows)
         counts = np.fromiter(chain.from_iterable(cut.counts for cut in cuts), dtype=np.int64)
         windows = np.array([len(cut.windows) for cut in cuts], dtype=np.int64)
-        arrays = (
+        return PieceBatch(
             ids,
             mask,
             self._places(cuts, numbers * ids.shape[1]),
@@ -138,7 +175,6 @@ class PieceMaker:
             np.cumsum(counts) - counts,
             numbers[np.cumsum(windows) - windows],
         )
-        return PieceBatch(*map(torch.from_numpy, arrays))
 
     def cut(self, examples: Sequence[Example]) -> list[Pieces]:
         """The pieces of each example, from one call of the tokenizer."""

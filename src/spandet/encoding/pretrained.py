@@ -16,8 +16,9 @@ from transformers.initialization import no_init_weights
 from transformers.utils import logging
 
 from spandet.config import read_json
+from spandet.encoding.part_settings import TransformerSettings
 from spandet.encoding.pieces import PieceMaker, Special
-from spandet.encoding.transformer import Transformer, TransformerSettings
+from spandet.encoding.transformer import Transformer
 from spandet.errors import (
     ConfigError,
     MismatchError,
@@ -155,7 +156,6 @@ def _piece_maker(settings: TransformerSettings, tokenizer: Any, model: Any) -> P
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
-    backend.encode_special_tokens = True  # "[SEP]" in a text is text
     _add_prefix_space(backend.pre_tokenizer)
     framed = backend.encode(["a"], is_pretokenized=True)
     marks = framed.special_tokens_mask

@@ -5,15 +5,17 @@ from collections.abc import Iterable
 from pydantic import model_validator
 
 from spandet.config import Settings
-from spandet.encoding.characters import CharacterSettings
 from spandet.encoding.examples import Example
-from spandet.encoding.fusion import FusionSettings
-from spandet.encoding.hashed import HashedSettings
-from spandet.encoding.parts import PartSettings
-from spandet.encoding.tags import TagSettings
-from spandet.encoding.transformer import TransformerSettings
+from spandet.encoding.part_settings import (
+    CharacterSettings,
+    FusionSettings,
+    HashedSettings,
+    PartSettings,
+    TagSettings,
+    TransformerSettings,
+    WordVectorSettings,
+)
 from spandet.encoding.vocabulary import Counts, Vocabulary
-from spandet.encoding.word_vectors import WordVectorSettings
 
 
 class EncoderSettings(Settings):

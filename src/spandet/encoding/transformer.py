@@ -1,70 +1,15 @@
 """A pretrained transformer over sub-word pieces, pooled to words."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from spandet.encoding.examples import Example
-from spandet.encoding.parts import PartSettings, WordPart
+from spandet.encoding.part_settings import Pooling, TransformerSettings
+from spandet.encoding.parts import WordPart
 from spandet.encoding.pieces import PieceBatch, PieceMaker
-from spandet.encoding.vocabulary import Vocabulary
-
-Pooling = Literal["mean", "max", "first"]
-
-
-class TransformerSettings(PartSettings):
-    """A pretrained Hugging Face transformer."""
-
-    name: str
-    """A folder, a hub id, or `minilm`, the small English encoder of an extra. Needed for training
-    only: a trained model contains the transformer."""
-    layers: int = Field(default=1, ge=1)
-    """A piece's vector is the mean of this many top layers."""
-    pooling: Pooling = "mean"
-    """How a word's pieces become one vector."""
-    context: int = Field(default=0, ge=0)
-    """Pieces of context from neighbouring sentences, both sides together; 0 = none."""
-    neighbour_sentences: int = Field(default=0, ge=0)
-    """Sentences of context on each side, as far as they fit into the transformer's maximum length,
-    instead of a number of pieces; 0 = none. (`true` of earlier versions is 1.)"""
-    separators: bool = False
-    """Put the tokenizer's separator, such as [SEP], between a sentence and its context."""
-    passage: int = Field(default=0, ge=0, le=1000)
-    """Encode neighbouring sentences of up to this many words together, each with the others as
-    context, so that each piece is encoded once; 0 = each sentence by itself."""
-    overlap: int = Field(default=64, ge=0)
-    """Pieces that neighbouring windows share, in a sentence over the maximum length."""
-    freeze_embeddings: bool = False
-    """Do not train the embeddings of pieces, which are most weights of a small model."""
-
-    @model_validator(mode="after")
-    def _one_kind_of_context(self) -> "TransformerSettings":
-        if self.context and self.passage:
-            raise ValueError("context and passage exclude each other: one of them must be 0")
-        if self.neighbour_sentences and (self.context or self.passage):
-            raise ValueError("with neighbour_sentences, context and passage must be 0")
-        if self.separators and self.passage:
-            raise ValueError("with separators, passage must be 0")
-        return self
-
-    def new_part(self, vocabulary: Vocabulary) -> "Transformer":
-        """The pretrained transformer."""
-        from spandet.encoding.pretrained import fetch  # noqa: PLC0415 (slow to import)
-
-        del vocabulary
-        return fetch(self)
-
-    def saved_part(self, vocabulary: Vocabulary, folder: Path) -> "Transformer":
-        """The transformer of a saved model."""
-        from spandet.encoding.pretrained import from_files  # noqa: PLC0415 (slow to import)
-
-        del vocabulary
-        return from_files(self, folder)
 
 
 @dataclass(frozen=True)
@@ -80,6 +25,8 @@ class Contextual:
 class Transformer(WordPart):
     """A transformer with its tokenizer: pieces → one vector per word and one per sentence."""
 
+    input: PieceMaker
+
     def __init__(
         self,
         settings: TransformerSettings,
@@ -92,20 +39,21 @@ class Transformer(WordPart):
         super().__init__()
         self.dim: int = config.hidden_size
         self.model = model
-        self.pieces = pieces
+        self.input = pieces
         self.tokenizer = tokenizer
         self.config = config
         self._layers = settings.layers
         self._pooling: Pooling = settings.pooling
 
+    @property
+    def pieces(self) -> PieceMaker:
+        """Cuts words into pieces."""
+        return self.input
+
     def save_files(self, folder: Path) -> None:
         """Write the tokenizer and the configuration."""
         self.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-
-    def prepare(self, examples: Sequence[Example]) -> PieceBatch:
-        """The pieces of sentences with their context."""
-        return self.pieces.prepare(examples)
 
     def forward(self, batch: PieceBatch) -> Contextual:
         """Encode all rows; a word's vector comes from the row that keeps its pieces."""

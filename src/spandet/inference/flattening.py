@@ -14,7 +14,8 @@ from typing import Any, get_args, get_type_hints
 
 from torch import Tensor
 
-from spandet.layers.sequences import Sequences
+from spandet.layers.layout import Sequences
+from spandet.layers.sequences import on_grid
 
 Structure = Any
 """{"tensor": path}, {"input": path} for a result that is an argument, {"value": constant},
@@ -58,7 +59,7 @@ def flatten(value: object, path: str, inputs: Mapping[str, Tensor] | None = None
         if isinstance(value, tuple):
             return [walk(item, f"{path}.{number}") for number, item in enumerate(value)]
         if isinstance(value, Sequences):
-            value = value.on_grid()  # packed sequences have sizes that a graph cannot leave open
+            value = on_grid(value)  # packed sequences have sizes that a graph cannot leave open
         if is_dataclass(value) and not isinstance(value, type):
             own = {f.name: walk(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value)}
             return {"class": type(value).__name__, "fields": own}

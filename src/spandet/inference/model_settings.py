@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import SerializeAsAny
 
 from spandet.config import Settings
-from spandet.detectors import DETECTORS
+from spandet.detectors.settings import SETTINGS
 from spandet.encoding import EncoderSettings
 from spandet.errors import ConfigError
 from spandet.inference.decoding import DecodingSettings
@@ -56,11 +56,9 @@ class ModelSettings(Settings):
                 raise ConfigError(f"{key} must be a section, got {value!r:.80}")
         detector = dict(values.get("detector", {}))
         name, preset = str(detector.get("name")), detector.get("preset")
-        if name not in DETECTORS:
-            raise ConfigError(
-                f"[detector] name is {name!r}, expected one of {', '.join(DETECTORS)}"
-            )
-        row = DETECTORS[name]
+        if name not in SETTINGS:
+            raise ConfigError(f"[detector] name is {name!r}, expected one of {', '.join(SETTINGS)}")
+        row = SETTINGS[name]
         if preset is not None and preset not in row.presets:
             known = " or ".join(row.presets) or f"none, as {name} has no presets"
             raise ConfigError(f"[detector] preset is {preset!r}, expected {known}")

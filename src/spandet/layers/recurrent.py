@@ -1,16 +1,14 @@
 """Bidirectional recurrent networks over sequences of any lengths."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from spandet.layers.choices import Cell
 from spandet.layers.dropout import Dropout
-from spandet.layers.sequences import Sequences
+from spandet.layers.layout import Sequences
 
-Cell = Literal["lstm", "gru"]
 _CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 

@@ -5,18 +5,15 @@ has the same Gaussians.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from spandet.layers.choices import FLOOR, Attention
 from spandet.layers.dropout import Dropout
 from spandet.tensors import at_least_float32
 
-Attention = Literal["dot+spatial", "dot", "spatial", "spatial_window"]
-FLOOR = 1e-4
-EMBEDDING_STD = 0.02
 _OUTPUTS = 6
 
 

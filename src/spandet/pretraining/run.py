@@ -18,8 +18,9 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import save
 
+from spandet.encoding.part_settings import TransformerSettings
 from spandet.encoding.pretrained import fetch
-from spandet.encoding.transformer import Transformer, TransformerSettings
+from spandet.encoding.transformer import Transformer
 from spandet.errors import ConfigError, UsageError
 from spandet.formats import read
 from spandet.formats.target import Target

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import torch
@@ -10,10 +9,9 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from spandet.spans.choices import Matching, Rest
 from spandet.tensors import at_least_float32
 
-Matching = Literal["relative", "raw"]
-Rest = Literal["greedy", "none"]
 _MAX_COST = 1e9
 
 

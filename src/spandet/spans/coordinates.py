@@ -1,15 +1,10 @@
 """Conversions between units of spans: real-valued boundaries, words, noise space."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-State = Literal["ends", "width"]
-"""Meaning of a pair of latents: first and last word, or first word and width."""
-Divisor = Literal["last", "length"]
-"""Divisor of word positions for a value from 0 to 1: the last position, or the word count."""
+from spandet.spans.choices import Divisor, State
 
 
 def to_words(soft_spans: Float[Tensor, "*shape 2"]) -> Int[Tensor, "*shape 2"]:

@@ -14,7 +14,7 @@ from annotated_types import Gt
 from pydantic import model_validator
 
 from spandet.config import Natural, Positive, Settings, Share, Weight, override, read_toml
-from spandet.detectors import DETECTORS
+from spandet.detectors.settings import SETTINGS
 from spandet.errors import ConfigError, UsageError
 from spandet.inference.model_settings import ModelSettings
 from spandet.old_settings import current_sections
@@ -122,7 +122,7 @@ class Recipe:
         name = self.to_values()["detector"]["name"]
         if self.preset is None:
             return []
-        row = DETECTORS[name]
+        row = SETTINGS[name]
         preset = row.presets[self.preset]
         detector = row.settings.build(preset.get("detector", {}), where="detector")
         published = {**preset, "detector": detector.model_dump(mode="json")}
@@ -193,14 +193,14 @@ def read_values(path: str | PathLike[str], overrides: Iterable[str] = ()) -> dic
 
 def _training_of_preset(detector: Mapping[str, Any]) -> Mapping[str, Any]:
     """The training settings in the preset of a detector."""
-    presets = DETECTORS[detector["name"]].presets
+    presets = SETTINGS[detector["name"]].presets
     return presets[detector["preset"]].get("training", {}) if detector.get("preset") else {}
 
 
 def _with_default_preset(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same values; a recipe that names a published method and no preset gets `paper`."""
     detector = values.get("detector", {})
-    row = DETECTORS.get(str(detector.get("name")))
+    row = SETTINGS.get(str(detector.get("name")))
     if row is None or row.default_preset is None or "preset" in detector:
         return values
     return {**values, "detector": {**detector, "preset": row.default_preset}}

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.detectors.biaffine import Biaffine, BiaffineSettings
+from spandet.detectors.biaffine import Biaffine
+from spandet.detectors.biaffine_settings import BiaffineSettings
 from spandet.tensors import SpanPredictions, WordFeatures
 from support.sentence_toys import Item, gold_spans, word_features
 

@@ -16,7 +16,7 @@ from spandet.detectors import Detector
 from spandet.detectors.boundary_diffusion.noise import NoiseSpace
 from spandet.detectors.locate_and_label.detector import LocateAndLabel
 from spandet.detectors.locate_and_label.settings import LocateAndLabelSettings
-from spandet.spans.coordinates import State
+from spandet.spans.choices import State
 from spandet.spans.flat import enumerate_spans
 from spandet.spans.pooling import RangeMean
 from spandet.tensors import SpanPredictions, WordFeatures

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from spandet.detectors.span_jury import SpanJury, SpanJurySettings
+from spandet.detectors.span_jury import SpanJury
+from spandet.detectors.span_jury_settings import SpanJurySettings
 from spandet.tensors import SpanPredictions, WordFeatures
 from support.sentence_toys import Item, gold_spans, word_features
 

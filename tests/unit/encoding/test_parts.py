@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from spandet.detectors.biaffine import Biaffine, BiaffineSettings
+from spandet.detectors.biaffine import Biaffine
+from spandet.detectors.biaffine_settings import BiaffineSettings
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
-from spandet.encoding.hashed import HashedSettings
-from spandet.encoding.parts import FormPart, PartSettings
-from spandet.encoding.tags import TagSettings
+from spandet.encoding.inputs import FormInput
+from spandet.encoding.part_settings import HashedSettings, PartSettings, TagSettings
+from spandet.encoding.parts import FormPart
 from spandet.encoding.vocabulary import Counts
 from spandet.tensors import GoldSpans, total_loss
 
@@ -31,8 +33,20 @@ class LengthSettings(PartSettings):
     def add_names(self, vocabulary: Vocabulary, counts: Counts) -> Vocabulary:
         return replace(vocabulary, words=tuple(sorted(counts.words)))
 
+    def input(self, vocabulary: Vocabulary, folder: Path | None = None) -> "LengthInput":
+        del folder
+        return LengthInput(max(map(len, vocabulary.words)))
+
     def new_part(self, vocabulary: Vocabulary) -> "Lengths":
         return Lengths(self, max(map(len, vocabulary.words)))
+
+
+class LengthInput(FormInput):
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+
+    def arrays(self, forms: Sequence[str]) -> np.ndarray:
+        return np.array([min(len(word), self._longest) for word in forms])
 
 
 class Lengths(FormPart):
@@ -41,10 +55,8 @@ class Lengths(FormPart):
     def __init__(self, settings: LengthSettings, longest: int) -> None:
         super().__init__()
         self.dim = settings.dim
+        self.input = LengthInput(longest)
         self.embedding = nn.Embedding(1 + longest, settings.dim)
-
-    def prepare(self, forms: Sequence[str]) -> Tensor:
-        return torch.tensor([min(len(word), len(self.embedding.weight) - 1) for word in forms])
 
     def forward(self, lengths: Tensor) -> Tensor:
         vectors: Tensor = self.embedding(lengths)

@@ -68,7 +68,8 @@ def build(name: Path | str, **fields: Any) -> Encoder:
 def rows_of(encoder: Encoder, *words: str) -> list[list[int]]:
     prepared = encoder.prepare([Example(words)])
     assert prepared.pieces is not None
-    return prepared.pieces.ids.tolist()
+    rows: list[list[int]] = prepared.pieces.ids.tolist()
+    return rows
 
 
 def test_loading_needs_no_network(

@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spandet.encoding import Example
+from spandet.encoding.part_settings import TransformerSettings
 from spandet.encoding.pieces import PieceMaker, Special
-from spandet.encoding.transformer import TransformerSettings
 from spandet.errors import ConfigError
 
 CLS, SEP, MARK = 1, 2, 3
@@ -29,7 +29,7 @@ def example(left: str, words: str, right: str) -> Example:
 
 def row(made: PieceMaker, one: Example) -> str:
     """The pieces of the only row as letters; | is a separator."""
-    batch = made.prepare([one])
+    batch = made.arrays([one])
     letters = {number: letter for letter, number in LETTERS.items()}
     letters |= {CLS: "<", SEP: ">", MARK: "|"}
     (ids,) = batch.ids.tolist()
@@ -63,7 +63,7 @@ def test_separators_count_as_context() -> None:
 
 def test_a_sentence_over_the_limit_has_neither_context_nor_separators() -> None:
     one = example("ab", "cdefgh", "ab")
-    batch = maker(context=20, limit=6).prepare([one])
+    batch = maker(context=20, limit=6).arrays([one])
     assert MARK not in batch.ids.flatten().tolist()
     places = batch.ids.flatten()[batch.places].tolist()
     assert places == [LETTERS[letter] for letter in one.words]

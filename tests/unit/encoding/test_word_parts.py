@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spandet.encoding import Encoder, EncoderSettings, Example, Vocabulary
-from spandet.encoding.characters import Characters, CharacterSettings
-from spandet.encoding.fusion import Fusion, FusionSettings
-from spandet.encoding.hashed import Hashed, HashedSettings, hashes_of, shape_of
-from spandet.encoding.tags import Tags, TagSettings
-from spandet.encoding.word_vectors import WordVectors, spellings
+from spandet.encoding.characters import Characters
+from spandet.encoding.fusion import Fusion
+from spandet.encoding.hashed import Hashed
+from spandet.encoding.inputs import hashes_of, shape_of, spellings
+from spandet.encoding.part_settings import (
+    CharacterSettings,
+    FusionSettings,
+    HashedSettings,
+    TagSettings,
+)
+from spandet.encoding.tags import Tags
+from spandet.encoding.word_vectors import WordVectors
 from spandet.errors import ConfigError, FormatError, UsageError
 
 EXAMPLES = [

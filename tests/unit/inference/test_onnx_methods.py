@@ -23,8 +23,9 @@ from spandet.inference.flattening import (
     tensor_paths,
 )
 from spandet.inference.onnx_methods import empty_weights, exported_modules, find_graph, methods_of
+from spandet.layers.layout import Sequences
 from spandet.layers.recurrent import BiRNN
-from spandet.layers.sequences import Sequences, packed, padded
+from spandet.layers.sequences import packed, padded
 from spandet.layers.span_scorer import SpanScorer
 from spandet.onnx_export.recording import Calls, _recording
 from spandet.tensors import WordFeatures

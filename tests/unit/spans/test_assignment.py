@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spandet.spans.assignment import Rest, assign, assign_batch, nearest
+from spandet.spans.assignment import assign, assign_batch, nearest
+from spandet.spans.choices import Rest
 
 
 def mappings(proposals: int, gold: int, rest: Rest) -> Iterator[tuple[int, ...]]:

@@ -13,7 +13,8 @@ from spandet.detectors.boundary_diffusion.noise import (
 )
 from spandet.seeding import generator
 from spandet.spans.assignment import assign_batch, by_sentence, nearest
-from spandet.spans.coordinates import Divisor, State, clamped, legal, to_latents, to_spans
+from spandet.spans.choices import Divisor, State
+from spandet.spans.coordinates import clamped, legal, to_latents, to_spans
 from spandet.spans.flat import FlatSpans, distinct, enumerate_spans, to_rows
 from spandet.spans.overlap import iou, signed_iou
 from spandet.spans.pooling import RangeMaximum, RangeMean

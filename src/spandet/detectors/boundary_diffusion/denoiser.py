@@ -7,13 +7,14 @@ The words are mapped once (`read`); each denoising step then computes only what 
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, PointerKind, Pointers
+from spandet.detectors.boundary_diffusion.pointers import BoundaryPointers, Pointers
+from spandet.detectors.boundary_diffusion.settings import DenoiserShape
 from spandet.detectors.boundary_diffusion.span_encoder import (
     Keys,
     NumberEmbedding,
@@ -27,28 +28,6 @@ from spandet.detectors.boundary_diffusion.span_encoder import (
 from spandet.layers.dropout import Dropout
 from spandet.spans.pooling import RangeMean, RowMaximum, at_words
 from spandet.tensors import WordFeatures
-
-SpanPooling = Literal["mean", "max", "ends", "mean+ends", "max+ends"]
-TimeCode = Literal["mlp", "raw", "alternating", "none"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DenoiserShape:
-    """Sizes and kinds of the parts of a denoiser."""
-
-    dim: int
-    layers: int
-    heads: int
-    hidden: int
-    dropout: float
-    self_attention: bool
-    cross_attention: bool
-    pooling: SpanPooling
-    pointer: PointerKind
-    reach: int
-    time: TimeCode
-    time_first: bool
-    slot_codes: bool
 
 
 @dataclass(frozen=True)

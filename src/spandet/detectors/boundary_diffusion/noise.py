@@ -6,16 +6,15 @@ Level t of this code is timestep t + 1 of the paper, and level -1 is timestep 0:
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
+from spandet.detectors.boundary_diffusion.settings import Schedule
 from spandet.seeding import generator
-from spandet.spans.coordinates import Divisor, State, to_latents, to_spans
-
-Schedule = Literal["cosine", "linear"]
+from spandet.spans.choices import Divisor, State
+from spandet.spans.coordinates import to_latents, to_spans
 
 _COSINE_OFFSET = 0.008
 _MAX_VARIANCE = 0.999

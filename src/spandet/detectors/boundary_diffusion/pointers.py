@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spandet.detectors.boundary_diffusion.settings import PointerKind, PointerLoss
 from spandet.detectors.boundary_diffusion.span_encoder import WordDistances
 from spandet.layers.dropout import Dropout
 from spandet.tensors import GoldSpans, Loss
 
-PointerKind = Literal["bilinear", "additive", "mlp", "perceptron"]
-PointerLoss = Literal["nll", "bce", "likelihood"]
 _PUBLISHED = ("mlp", "perceptron")
 
 

@@ -1,16 +1,39 @@
 """Settings of boundary-diffusion, and its presets."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Gt
 from pydantic import model_validator
 
 from spandet.config import DetectorSettings, Natural, Positive, Share, Weight
-from spandet.detectors.boundary_diffusion.denoiser import DenoiserShape, SpanPooling, TimeCode
-from spandet.detectors.boundary_diffusion.noise import Schedule
-from spandet.detectors.boundary_diffusion.pointers import PointerKind, PointerLoss
 from spandet.errors import ConfigError
-from spandet.spans.coordinates import Divisor, State
+from spandet.spans.choices import Divisor, State
+
+Schedule = Literal["cosine", "linear"]
+SpanPooling = Literal["mean", "max", "ends", "mean+ends", "max+ends"]
+TimeCode = Literal["mlp", "raw", "alternating", "none"]
+PointerKind = Literal["bilinear", "additive", "mlp", "perceptron"]
+PointerLoss = Literal["nll", "bce", "likelihood"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoiserShape:
+    """Sizes and kinds of the parts of a denoiser."""
+
+    dim: int
+    layers: int
+    heads: int
+    hidden: int
+    dropout: float
+    self_attention: bool
+    cross_attention: bool
+    pooling: SpanPooling
+    pointer: PointerKind
+    reach: int
+    time: TimeCode
+    time_first: bool
+    slot_codes: bool
 
 
 class BoundaryDiffusionSettings(DetectorSettings):

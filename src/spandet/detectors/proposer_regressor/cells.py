@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spandet.layers.sequences import Sequences, padded
+from spandet.layers.layout import Sequences
+from spandet.layers.sequences import padded
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spandet.layers.regressor import FLOOR, Gaussian, GaussianHead, Proposals, mlp
+from spandet.layers.choices import FLOOR
+from spandet.layers.regressor import Gaussian, GaussianHead, Proposals, mlp
 from spandet.tensors import WordFeatures, at_least_float32
 
 _CHUNK_CELLS = 1 << 22

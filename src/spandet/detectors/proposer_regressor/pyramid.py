@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -10,15 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spandet.detectors.proposer_regressor.cells import Cells, Level
+from spandet.detectors.proposer_regressor.settings import Message, Pool, Query
+from spandet.layers.choices import EMBEDDING_STD, Cell
 from spandet.layers.dropout import Dropout
-from spandet.layers.recurrent import BiRNN, Cell
-from spandet.layers.regressor import EMBEDDING_STD, mlp
-from spandet.layers.sequences import Sequences
+from spandet.layers.layout import Sequences
+from spandet.layers.recurrent import BiRNN
+from spandet.layers.regressor import mlp
+from spandet.layers.sequences import on_grid
 from spandet.tensors import at_least_float32
-
-Pool = Literal["mean", "max"]
-Message = Literal["finished", "merged"]
-Query = Literal["mixed", "lowest"]
 
 
 class RecurrentBlock(nn.Module):
@@ -35,7 +34,7 @@ class RecurrentBlock(nn.Module):
         self, cells: Float[Tensor, "cell dim"], sequences: Sequences
     ) -> Float[Tensor, "cell dim"]:
         """One vector per cell."""
-        read = self.net(self.dropout(self.norm(cells)), sequences.on_grid())
+        read = self.net(self.dropout(self.norm(cells)), on_grid(sequences))
         result: Tensor = self.dropout(self.out(read))
         return result
 

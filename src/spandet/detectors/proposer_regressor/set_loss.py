@@ -1,17 +1,16 @@
 """The loss between proposals and entities as sets (section 3.4.1)."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spandet.detectors.proposer_regressor.head import HeadOutput
-from spandet.spans.assignment import Matching, Rest, assign_batch, nearest
+from spandet.detectors.proposer_regressor.settings import Reduction
+from spandet.spans.assignment import assign_batch, nearest
+from spandet.spans.choices import Matching, Rest
 from spandet.tensors import GoldSpans, Loss
-
-Reduction = Literal["proposals", "sentences", "sum"]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from annotated_types import Ge, Gt, MultipleOf
 from pydantic import model_validator
 
 from spandet.config import DetectorSettings, Natural, Share, Weight
-from spandet.detectors.proposer_regressor.pyramid import Message, Pool, Query
-from spandet.detectors.proposer_regressor.set_loss import Reduction
-from spandet.layers.recurrent import Cell
-from spandet.layers.regressor import EMBEDDING_STD, FLOOR, Attention
-from spandet.spans.assignment import Matching, Rest
+from spandet.layers.choices import EMBEDDING_STD, FLOOR, Attention, Cell
+from spandet.spans.choices import Matching, Rest
 
+Pool = Literal["mean", "max"]
+Message = Literal["finished", "merged"]
+Query = Literal["mixed", "lowest"]
+Reduction = Literal["proposals", "sentences", "sum"]
 Count = Annotated[int, Gt(0)]
 
 

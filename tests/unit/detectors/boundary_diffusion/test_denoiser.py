@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from spandet.detectors.boundary_diffusion.denoiser import Denoiser, DenoiserShape
+from spandet.detectors.boundary_diffusion.denoiser import Denoiser
 from spandet.detectors.boundary_diffusion.pointers import Pointers, boundary_loss, with_pointers
+from spandet.detectors.boundary_diffusion.settings import DenoiserShape
 from spandet.detectors.boundary_diffusion.span_encoder import sinusoids
 from spandet.layers.label_losses import label_loss, label_weights
 from spandet.layers.span_scorer import ProposalScores, SpanScorer

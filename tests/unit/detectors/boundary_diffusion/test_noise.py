@@ -8,7 +8,6 @@ from torch import Tensor
 
 from spandet.detectors.boundary_diffusion.noise import (
     NoiseLevels,
-    Schedule,
     denoised,
     gains,
     low_discrepancy,
@@ -16,8 +15,10 @@ from spandet.detectors.boundary_diffusion.noise import (
     noised,
     sampling_times,
 )
+from spandet.detectors.boundary_diffusion.settings import Schedule
 from spandet.seeding import generator
-from spandet.spans.coordinates import State, to_latents, to_spans
+from spandet.spans.choices import State
+from spandet.spans.coordinates import to_latents, to_spans
 
 STATES: list[State] = ["ends", "width"]
 

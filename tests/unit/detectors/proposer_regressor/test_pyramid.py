@@ -14,7 +14,8 @@ from spandet.detectors.proposer_regressor.pyramid import (
     RecurrentBlock,
     Upwards,
 )
-from spandet.layers.recurrent import BiRNN, Cell
+from spandet.layers.choices import Cell
+from spandet.layers.recurrent import BiRNN
 from spandet.layers.sequences import padded
 from support.sentence_toys import word_features
 
