@@ -129,12 +129,21 @@ class Recognizer:
     ) -> Iterator[Document]:
         """Prepare, compute and decode one window of documents after another."""
         for window in windows(documents):
-            engine, sentences = self.engine, self.sentences(window)
-            examples = engine.prepare([sentence.example for sentence in sentences])
-            decoder = SentenceDecoder(sentences, decoding)
-            for batch in engine.batches(examples, batch_pieces):
-                decoder.add(batch, engine.candidates([examples[number] for number in batch]))
-            yield from self._with_entities(window, decoder.sentences(), labels)
+            # No local variable holds the entities while the next window is read.
+            yield from self._with_entities(
+                window, self._decoded(window, decoding, batch_pieces), labels
+            )
+
+    def _decoded(
+        self, window: Sequence[Document], decoding: DecodingSettings, batch_pieces: int
+    ) -> Iterable[Sequence[DecodedEntity]]:
+        """The entities of each sentence of a window; examples and batches are freed at its end."""
+        engine, sentences = self.engine, self.sentences(window)
+        examples = engine.prepare([sentence.example for sentence in sentences])
+        decoder = SentenceDecoder(sentences, decoding)
+        for batch in engine.batches(examples, batch_pieces):
+            decoder.add(batch, engine.candidates([examples[number] for number in batch]))
+        return decoder.sentences()
 
     @property
     def engine(self) -> TorchEngine:
