@@ -100,7 +100,7 @@ def test_json_output_has_one_line_per_document(folder: Path) -> None:
             assert sentence["gold"] is not None
             for found in sentence["found"]:
                 assert 0 <= found["start"] < found["end"] <= len(sentence["words"])
-                assert [step["stage"] for step in found["steps"]] == ["seed", "moved"]
+                assert [step["stage"] for step in found["steps"]] == ["seed", "adjusted"]
     limited = trace(folder, "-i", folder / "gold.jsonl", "--json", "--limit", 2)
     assert [json.loads(line) for line in limited.splitlines()] == records[:2]
 

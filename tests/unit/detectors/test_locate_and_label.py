@@ -258,7 +258,7 @@ def test_predicted_spans_lie_in_their_sentence(settings: dict[str, Any]) -> None
     torch.testing.assert_close(
         got.label_probs[got.mask].sum(dim=-1), torch.ones(int(got.mask.sum()))
     )
-    assert [stage.name for stage in got.trace] == ["seed", "moved"]
+    assert [stage.name for stage in got.trace] == ["seed", "adjusted"]
 
 
 def test_no_gradient_passes_from_the_classifier_to_the_regressor() -> None:

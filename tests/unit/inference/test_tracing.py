@@ -147,13 +147,13 @@ def test_stages_of_locate_and_label_lead_from_seeds_to_entities(documents: list[
     recognizer = untrained(documents, "locate-and-label")
     for sentence in trace(recognizer, documents[0]).sentences:
         for found in sentence.found:
-            seed, moved = found.candidate.steps
-            assert (seed.name, moved.name) == ("seed", "moved")
+            seed, adjusted = found.candidate.steps
+            assert (seed.name, adjusted.name) == ("seed", "adjusted")
             assert seed.score is not None
-            assert moved.label_probs == found.candidate.label_probs
+            assert adjusted.label_probs == found.candidate.label_probs
             length = len(sentence.sentence)
-            start = min(max(floor(moved.start + 0.5), 0), length - 1)
-            end = min(max(floor(moved.end + 0.5), 1), length)
+            start = min(max(floor(adjusted.start + 0.5), 0), length - 1)
+            end = min(max(floor(adjusted.end + 0.5), 1), length)
             expected = (seed.start, seed.end) if start >= end else (start, end)
             assert (found.entity.span.start, found.entity.span.end) == expected
 

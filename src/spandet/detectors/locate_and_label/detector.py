@@ -126,7 +126,7 @@ class LocateAndLabel(Detector):
 
         trace = (
             Stage("seed", rows(seed_places), scores=rows(filter_probs)),
-            Stage("moved", rows(seed_places + offsets), label_probs=rows(probs)),
+            Stage("adjusted", rows(seed_places + offsets), label_probs=rows(probs)),
         )
         return SpanPredictions(rows(adjusted.spans.spans), rows(probs), rows(kept), trace)
 
