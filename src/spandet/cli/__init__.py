@@ -12,6 +12,7 @@ import spandet
 from spandet.cli.benchmark import benchmark_app
 from spandet.cli.compare import compare_command
 from spandet.cli.convert import convert_command
+from spandet.cli.ensemble import ensemble_command
 from spandet.cli.evaluate import evaluate_command
 from spandet.cli.export import export_command
 from spandet.cli.formats import formats_command
@@ -64,6 +65,7 @@ app.command("compare")(compare_command)
 app.command("select")(select_command)
 app.command("pretrain")(pretrain_command)
 app.command("train")(train_command)
+app.command("ensemble")(ensemble_command)
 app.command("export")(export_command)
 app.command("pack")(pack_command)
 app.command("predict")(predict_command)

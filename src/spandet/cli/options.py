@@ -36,7 +36,14 @@ Html = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random generator.")]
 Gold = Annotated[str, typer.Argument(help="Gold annotations: a file or a folder.")]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model: its folder, its name, or its hub id.")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A model: its folder, name or hub id; a+b: an ensemble of models."
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="Device to compute on: cpu (the default), cuda, mps, auto …"),
 ]
 Set = Annotated[
     list[str] | None,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spandet.cli.options import FromFormat, Model, Set, SkipBad, ToFormat, takes
-from spandet.cli.terminal import note, report_skipped
+from spandet.cli.options import Device, FromFormat, Model, Set, SkipBad, ToFormat, takes
+from spandet.cli.terminal import note, note_mean_threshold, report_skipped
 from spandet.inference.options import PredictOptions
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ Inputs_ = Annotated[
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help="A file, or - for standard output.")
-]
-Device = Annotated[
-    str | None,
-    typer.Option("--device", help="Device to compute on: cpu (the default), cuda, mps, auto …"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run to OUT.")]
 Overwrite = Annotated[
@@ -115,14 +111,15 @@ def _predict_here(
     job = Job(Inputs.of(inputs, from_, skip_bad=skip_bad), output, to, options)
     with job.locked():
         job.check(resume=resume, overwrite=overwrite)
-        from spandet.inference.model_names import find_model, fingerprint, is_flat
+        from spandet.inference.model_names import find_models, is_flat, joint_fingerprint
 
-        folder = find_model(model)
-        job.check_overlaps(flat=is_flat(folder, options.overrides))
+        folders = find_models(model)
+        job.check_overlaps(flat=all(is_flat(folder, options.overrides) for folder in folders))
+        note_mean_threshold(folders, options.overrides, options.min_score)
         # Imported after inputs and output are checked, because torch takes seconds to load.
         from spandet.inference.recognizer import Recognizer
 
-        recognizer = Recognizer.from_pretrained(folder, options.overrides, device=options.device)
-        job.run(recognizer, fingerprint(folder), resume=resume, show=sys.stderr.isatty())
+        recognizer = Recognizer.from_pretrained(folders, options.overrides, device=options.device)
+        job.run(recognizer, joint_fingerprint(folders), resume=resume, show=sys.stderr.isatty())
     report_skipped(job.skips, job.skipped)
     return job.skips

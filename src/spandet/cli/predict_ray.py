@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spandet.cli.terminal import note, report_skipped
+from spandet.cli.terminal import note, note_mean_threshold, report_skipped
 from spandet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def predict_on_ray(
     shard_bytes: int,
 ) -> int:
     """Write a folder of parts; returns the number of bad records that were skipped."""
+    from spandet.inference.model_names import find_models
     from spandet.integrations.ray_engine import RayJob, run_ray
 
     if output == "-":
@@ -49,6 +50,7 @@ def predict_on_ray(
         **options.model_dump(exclude={"overrides"}),
     }
     job = RayJob.build(values, where="engine ray")
+    note_mean_threshold(find_models(model), options.overrides, options.min_score)
     shown = _show if sys.stderr.isatty() else None
     report = run_ray(model, inputs, output, job, overrides=options.overrides, on_part=shown)
     report_skipped(report.skipped, report.problems)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spandet.cli.options import Model, Set
-from spandet.cli.terminal import note
+from spandet.cli.terminal import note, note_mean_threshold
 from spandet.errors import UsageError
 
 TOKEN = "SPANDET_TOKEN"  # noqa: S105 (the name of a variable)
@@ -156,16 +156,18 @@ def serve_command(
         note(f"warning: no token is set: everyone who can reach {host} can use this service")
     import torch
 
-    from spandet.inference.model_names import find_model
+    from spandet.inference.model_names import find_models
     from spandet.inference.recognizer import Recognizer
 
     if threads is not None:
         torch.set_num_threads(threads)
-    folder = find_model(model)
-    recognizer = Recognizer.from_pretrained(folder, set_ or ())
+    folders = find_models(model)
+    note_mean_threshold(folders, set_ or ())
+    recognizer = Recognizer.from_pretrained(folders, set_ or ())
     recognizer("Is everything there that the first request will need?")
     server.set_up_log(requests=log_requests, json_lines=log_json)
-    description = Description.of_folder(folder)
+    is_one = len(folders) == 1
+    description = Description.of_folder(folders[0]) if is_one else Description(model)
     app = create_app(recognizer, settings, description=description, token=token, hosts=hosts)
     where = f"{description.name} is served at {server.address(listener)}"
     server.run(app, listener, ready=lambda: typer.echo(where), proxies=proxies)

@@ -31,6 +31,18 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def note_mean_threshold(
+    folders: Sequence[Path], overrides: Iterable[str] = (), min_score: float | None = None
+) -> None:
+    """Print that the threshold of an ensemble is not tuned, unless one is given."""
+    given = min_score is not None or any(o.startswith("decoding.threshold") for o in overrides)
+    if len(folders) > 1 and not given:
+        note(
+            "ensemble: the threshold is the mean of the members' thresholds; `spandet ensemble` "
+            "tunes one"
+        )
+
+
 def console(*, stderr: bool = False) -> Console:
     """A rich console; rich is loaded only by commands that use it."""
     from rich.console import Console

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
+from typing import TypedDict
 
 from spandet.text import Document, Sentence
 
@@ -53,6 +54,14 @@ class Example:
     def __post_init__(self) -> None:
         if self.tags and len(self.tags) != len(self.words):
             raise ValueError(f"{len(self.words)} words, but {len(self.tags)} tags")
+
+
+class ContextSizes(TypedDict):
+    """How much context a model uses: the keyword arguments of `examples_of`."""
+
+    context_words: int
+    passage_words: int
+    neighbour_sentences: int
 
 
 def examples_of(

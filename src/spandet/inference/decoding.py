@@ -82,15 +82,26 @@ class DecodedSpans:
 
 def decode(candidates: Candidates, settings: DecodingSettings) -> DecodedSpans:
     """Decode spans; in each sentence from left to right, the outer before the inner one."""
-    found = _likely(candidates, settings.min_odds)
-    if settings.merge_by == "label" and candidates.type_probs is not None:
-        found = _with_best_label(found, candidates.type_probs, settings)
+    found = _unmerged(candidates, settings)
     if settings.merge != "after":
         found = _merged(found, settings)
     found = _suppressed(found, len(candidates.mask), settings)
     if settings.merge == "after":
         found = _merged(found, settings)
     return found.where(found.scores > settings.threshold)
+
+
+def merge_duplicates(candidates: Candidates, settings: DecodingSettings) -> DecodedSpans:
+    """One candidate per span, or per span and label; without suppression and threshold."""
+    return _merged(_unmerged(candidates, settings), settings)
+
+
+def _unmerged(candidates: Candidates, settings: DecodingSettings) -> DecodedSpans:
+    """The candidates that are merged, in reading order."""
+    found = _likely(candidates, settings.min_odds)
+    if settings.merge_by == "label" and candidates.type_probs is not None:
+        found = _with_best_label(found, candidates.type_probs, settings)
+    return found
 
 
 def _likely(candidates: Candidates, min_odds: float) -> DecodedSpans:

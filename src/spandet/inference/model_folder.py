@@ -12,8 +12,9 @@ import torch
 from spandet.config import override
 from spandet.encoding import Encoder
 from spandet.errors import ConfigError, UsageError
+from spandet.inference.ensemble_folder import MemberRecord, decoding_of, read_members
 from spandet.inference.manifest import CONFIG, HAS_MANIFEST, check_files, replacing_model
-from spandet.inference.model_names import read_config
+from spandet.inference.model_names import MEMBERS, Config, read_config
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.onnx_folder import Exported, remove_export
 from spandet.inference.weights import load_weights, save_weights
@@ -47,15 +48,32 @@ def save(recognizer: Recognizer, folder: Path) -> None:
 
 
 def load(
-    cls: type[Recognizer], folder: Path, overrides: Sequence[str], device: torch.device
+    cls: type[Recognizer], folders: Sequence[Path], overrides: Sequence[str], device: torch.device
 ) -> Recognizer:
-    """The recognizer that `save` wrote, ready to predict.
+    """The recognizer that was saved in a folder, or the ensemble of those in several folders.
 
     Args:
-        cls: The class to make.
-        folder: Where it is.
+        cls: The class to make, unless it is an ensemble.
+        folders: Where they are. The same model several times is one.
         overrides: Settings to change, such as `decoding.threshold=0.3`.
         device: Where to compute.
+
+    Raises:
+        UsageError: a model is damaged, or models cannot be combined.
+        ConfigError: the overrides do not fit.
+    """
+    if len(folders) == 1:
+        return _load(cls, folders[0], overrides, device)
+    records = [MemberRecord.of(folder) for folder in folders]
+    if len({record.fingerprint for record in records}) == 1:
+        return _load(cls, folders[0], overrides, device)
+    return _ensemble(cls, records, None, overrides, device)
+
+
+def _load(
+    cls: type[Recognizer], folder: Path, overrides: Sequence[str], device: torch.device
+) -> Recognizer:
+    """The recognizer in a folder, ready to predict.
 
     Raises:
         UsageError: the model is damaged.
@@ -63,6 +81,8 @@ def load(
     """
     check_files(folder)
     config = read_config(folder)
+    if MEMBERS in config.sections:
+        return _ensemble(cls, read_members(folder, config), config, overrides, device)
     try:
         settings = ModelSettings.resolve(config.sections)
     except ConfigError as error:
@@ -81,3 +101,23 @@ def load(
         raise UsageError(f"the weights in {folder} do not fit its settings: {reason}") from None
     recognizer.modules().to(device).eval()
     return recognizer
+
+
+def _ensemble(
+    cls: type[Recognizer],
+    records: Sequence[MemberRecord],
+    config: Config | None,
+    overrides: Sequence[str],
+    device: torch.device,
+) -> Recognizer:
+    """The ensemble of models; `config` is that of its folder, if it has one."""
+    from spandet.inference.ensemble import Ensemble, Member  # noqa: PLC0415 (it imports this)
+
+    distinct = {record.fingerprint: record for record in records}
+    loaded = {key: _load(cls, own.folder, (), device) for key, own in distinct.items()}
+    members = [Member(loaded[record.fingerprint], record) for record in records]
+    ensemble = Ensemble(members)
+    sections = config.sections if config else {"decoding": dict(ensemble.decoding)}
+    where = "+".join(record.name for record in records)
+    ensemble.decoding = decoding_of(sections.get("decoding", {}), overrides, where=where)
+    return ensemble

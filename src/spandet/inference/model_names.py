@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,11 @@ VARIABLE = "SPANDET_MODELS"
 RUN, CARD = "run.json", "README.md"
 PACK = "pack.json"
 """The report of packing, in the folder of a packed model."""
+ENSEMBLE = "ensemble.json"
+"""The report of tuning, in the folder of an ensemble."""
+MEMBERS = "ensemble"
+"""The key of config.json that makes a folder an ensemble: its members."""
+_REPORTS = (PACK, ENSEMBLE, RUN)
 _BUNDLED = Path(__file__).parents[1] / "models"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SAFE_FILES = ["*.json", "*.safetensors", "*.onnx", "*.onnx.data", "*.txt", "*.md"]
@@ -84,17 +89,42 @@ def find_model(name: str | PathLike[str]) -> Path:
     wanted = os.fspath(name)
     if Path(wanted).is_dir():
         return Path(wanted)
-    for _, folder in _named():
+    for folder in named_models():
         if folder.name == wanted:
             return folder
     # "runs/mdoel", if there is a folder "runs", is a mistake in a path, not a hub id.
     if _HUB_ID.fullmatch(wanted) and not Path(wanted).parent.is_dir():
         return _downloaded(wanted)
-    known = ", ".join(folder.name for _, folder in _named()) or "none yet"
+    if "+" in wanted:
+        raise UsageError(f"expected a single model, got {wanted!r}, the name of an ensemble")
+    known = ", ".join(_names()) or "none yet"
     raise UsageError(
         f"there is no model {wanted!r}: no folder of that name, and none among the bundled and "
         f"local models ({known}; local ones are in {local_folder()})"
     )
+
+
+def find_models(name: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Path]:
+    """Find the folder of a model, or the folders of the members of an ensemble.
+
+    Args:
+        name: A model, as for `find_model`; several, as a list or joined with "+" ("a+b").
+
+    Raises:
+        UsageError: one of them does not exist; names it.
+    """
+    if not isinstance(name, str | PathLike):
+        names = list(name)
+        if not names:
+            raise UsageError("an ensemble needs at least one model, got an empty list")
+        return [find_model(one) for one in names]
+    wanted = os.fspath(name)
+    if "+" not in wanted or Path(wanted).is_dir() or wanted in _names():
+        return [find_model(wanted)]
+    parts = [part.strip() for part in wanted.split("+")]
+    if not all(parts):
+        raise UsageError(f"{wanted!r} names an ensemble, expected a model on each side of every +")
+    return [find_model(part) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +160,11 @@ def read_config(folder: Path) -> Config:
     return Config(tuple(labels), values)
 
 
+def named_models() -> list[Path]:
+    """The folders of all bundled and local models."""
+    return [folder for _, folder in _named()]
+
+
 def models() -> Iterator[Listed]:
     """All bundled and local models."""
     for origin, folder in _named():
@@ -144,8 +179,11 @@ def listed(folder: Path, origin: Literal["bundled", "local"] = "local") -> Liste
     """
     config = read_config(folder)
     try:
-        detector = str(config.sections["detector"]["name"])
-        preset = config.sections["detector"].get("preset")
+        if MEMBERS in config.sections:
+            detector, preset = f"ensemble of {len(config.sections[MEMBERS])}", None
+        else:
+            detector = str(config.sections["detector"]["name"])
+            preset = config.sections["detector"].get("preset")
     except (LookupError, TypeError):
         raise UsageError(f"{folder / CONFIG} is damaged: it names no detector") from None
     try:
@@ -175,7 +213,7 @@ def is_flat(folder: Path, overrides: Iterable[str] = ()) -> bool:
 
 
 def measured(folder: Path) -> tuple[Measured, ...]:
-    """The scores of a model: those after packing, or else those at the end of its training.
+    """The scores of a model: after packing, of an ensemble, or else at the end of its training.
 
     This is the only source of scores that are shown. A model that was trained without dev data has
     none.
@@ -183,8 +221,8 @@ def measured(folder: Path) -> tuple[Measured, ...]:
     Raises:
         UsageError: the file with the scores is damaged.
     """
-    name = PACK if (folder / PACK).exists() else RUN
-    if not (folder / name).exists():
+    name = next((name for name in _REPORTS if (folder / name).exists()), None)
+    if name is None:
         return ()
     values = read_json(folder / name)
     try:
@@ -203,12 +241,22 @@ def fingerprint(folder: Path) -> str:
     """Checksum of all files that predictions depend on: weights, settings, vocabularies."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix in _READ_FILES and path.name not in (RUN, PACK) and path.is_file():
+        if path.suffix in _READ_FILES and path.name not in _REPORTS and path.is_file():
             digest.update(f"\0{path.relative_to(folder).as_posix()}\0".encode())
             with path.open("rb") as stream:
                 while chunk := stream.read(_CHUNK_BYTES):
                     digest.update(chunk)
     return digest.hexdigest()
+
+
+def joint_fingerprint(folders: Sequence[Path]) -> str:
+    """The fingerprint of a model, or of an ensemble, whatever the order of its members."""
+    own = sorted(map(fingerprint, folders))
+    return own[0] if len(own) == 1 else hashlib.sha256("\n".join(own).encode()).hexdigest()
+
+
+def _names() -> list[str]:
+    return [folder.name for folder in named_models()]
 
 
 def _named() -> Iterator[tuple[Literal["bundled", "local"], Path]]:

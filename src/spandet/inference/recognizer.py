@@ -13,6 +13,7 @@ from torch import nn
 
 from spandet.detectors import DETECTORS, Detector
 from spandet.encoding import Encoder, Example, examples_of
+from spandet.encoding.examples import ContextSizes
 from spandet.errors import UsageError
 from spandet.inference.batching import documents_of, windows
 from spandet.inference.candidates import Candidates
@@ -27,7 +28,7 @@ from spandet.inference.long_sentences import (
     sentence_windows,
 )
 from spandet.inference.model_folder import load, save
-from spandet.inference.model_names import find_model
+from spandet.inference.model_names import find_models
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.onnx_folder import Exported
 from spandet.inference.options import (
@@ -48,6 +49,8 @@ class Recognizer:
     """Sizes of the windows over long sentences; may be replaced."""
     exported: Exported | None = None
     """The methods that ONNX Runtime computes, if the model was exported."""
+    has_stages: bool = True
+    """Whether predictions can be traced through the stages of a detector."""
     tagger: Tagger | None = None
     """Computes part-of-speech tags for documents without tags, if the model uses tags. By default
     spaCy, for tag sets that it has."""
@@ -197,8 +200,12 @@ class Recognizer:
 
     def examples_of(self, document: Document) -> list[Example]:
         """The document's sentences as examples for the encoder, with context."""
-        return examples_of(
-            document,
+        return examples_of(document, **self.context_sizes)
+
+    @property
+    def context_sizes(self) -> ContextSizes:
+        """How much context of a sentence predictions depend on."""
+        return ContextSizes(
             context_words=self.encoder.context_words,
             passage_words=self.encoder.passage_words,
             neighbour_sentences=self.encoder.neighbour_sentences,
@@ -222,6 +229,17 @@ class Recognizer:
         ]
 
     @property
+    def detector_name(self) -> str:
+        """The name of the detector."""
+        return str(self.settings.detector.name)  # type: ignore[attr-defined]
+
+    @property
+    def encoder_name(self) -> str:
+        """The names of the encoder's parts; for the transformer, its own name."""
+        parts = self.settings.encoder.parts.items()
+        return " + ".join(getattr(own, "name", name.replace("_", " ")) for name, own in parts)
+
+    @property
     def device(self) -> torch.device:
         """The device of the weights."""
         return next(self.detector.parameters()).device
@@ -240,7 +258,7 @@ class Recognizer:
     @classmethod
     def from_pretrained(
         cls,
-        name: str | PathLike[str],
+        name: str | PathLike[str] | Iterable[str | PathLike[str]],
         overrides: Iterable[str] = (),
         *,
         device: str | torch.device | None = None,
@@ -249,7 +267,8 @@ class Recognizer:
 
         Args:
             name: Its folder, the name of a bundled or local model (see `spandet models`), or its
-                id on the Hugging Face hub ("owner/name").
+                id on the Hugging Face hub ("owner/name"). Several, as a list or joined with "+"
+                ("a+b"): an ensemble, whose scores are the means of those of its members.
             overrides: Settings to change, such as `decoding.threshold=0.3`.
             device: Device to compute on: "cpu" (the default), "cuda", "cuda:1", "mps", or "auto"
                 for the best one.
@@ -258,7 +277,7 @@ class Recognizer:
             UsageError: there is no such model or device, or the model is damaged, or the overrides
                 do not fit it.
         """
-        return load(cls, find_model(name), list(overrides), device_of(device))
+        return load(cls, find_models(name), list(overrides), device_of(device))
 
     def entities(
         self, candidates: Candidates, decoding: DecodingSettings

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from spandet.encoding import Example
+from spandet.errors import UsageError
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
 from spandet.inference.engine import to_numpy
@@ -63,7 +64,12 @@ def trace(
         gold: The entities of the document are gold annotations: mark each prediction as correct or
             not, and give for each missed entity the nearest candidate and the reason.
         min_score: Minimum score of an entity, in place of the tuned threshold.
+
+    Raises:
+        UsageError: the model is an ensemble, whose members have different stages.
     """
+    if not recognizer.has_stages:
+        raise UsageError("an ensemble cannot be traced; expected one of its members")
     by_sentence, misfits = document.entities_in_words()
     examples = recognizer.tagged(recognizer.examples_of(document))
     rows = zip(document.sentences, examples, by_sentence, strict=True)

@@ -42,7 +42,7 @@ class ComponentSettings(PredictOptions):
     """Settings of the component in a pipeline's config."""
 
     model: str
-    """A name, a folder or a hub id, as for `Recognizer.from_pretrained`."""
+    """A name, a folder or a hub id, as for `Recognizer.from_pretrained`; "a+b": an ensemble."""
     spans_key: str = _NAME
     """Name of the group in `doc.spans`."""
     ents: bool = False

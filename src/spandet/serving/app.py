@@ -173,6 +173,8 @@ def _guarded_routes(*, with_token: bool) -> APIRouter:
     async def trace(wanted: TraceRequest, request: Request) -> Response:
         """Trace the entities of a text through the stages of the detector."""
         state = request.app.state
+        if not state.recognizer.has_stages:
+            raise unprocessable("the model is an ensemble, which cannot be traced")
         _check_texts([wanted.text], most=1, longest=state.settings.max_trace_chars)
         (traced,) = await _until_disconnect(
             request, state.batcher.run(Tracing(wanted.min_score), [wanted.text])

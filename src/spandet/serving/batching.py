@@ -198,15 +198,8 @@ class Batcher:
 
     async def _parts(self, text: str) -> list[TextPart]:
         max_chars = self._settings.part_chars
-        encoder = self._recognizer.encoder
-        split = partial(
-            split_text,
-            text,
-            max_chars=max_chars,
-            context_words=encoder.context_words,
-            passage_words=encoder.passage_words,
-            neighbour_sentences=encoder.neighbour_sentences,
-        )
+        sizes = self._recognizer.context_sizes
+        split = partial(split_text, text, max_chars=max_chars, **sizes)
         if len(text) <= max_chars:
             return split()
         # Segmentation takes time and must not block the event loop.

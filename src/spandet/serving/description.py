@@ -9,7 +9,7 @@ from typing import Any
 
 from spandet.config import read_json
 from spandet.errors import UsageError
-from spandet.inference.model_names import PACK, RUN, Measured, measured
+from spandet.inference.model_names import ENSEMBLE, PACK, RUN, Measured, measured
 from spandet.inference.recognizer import Recognizer
 from spandet.serving.settings import ServiceSettings
 
@@ -37,8 +37,8 @@ class Description:
         """The body of GET /v1/model: model, labels, scores and limits."""
         return {
             "name": self.name,
-            "detector": recognizer.settings.detector.name,  # type: ignore[attr-defined]
-            "encoder": _encoder(recognizer),
+            "detector": recognizer.detector_name,
+            "encoder": recognizer.encoder_name,
             "labels": list(recognizer.labels),
             "threshold": recognizer.decoding.threshold,
             "scores": self.scores,
@@ -52,16 +52,10 @@ def _scores(folder: Path) -> dict[str, float] | None:
     figures = measured(folder)
     if not figures:
         return None
-    if (folder / PACK).exists():
+    if any((folder / report).exists() for report in (PACK, ENSEMBLE)):
         return {"f1": figures[0].f1}
     scores = read_json(folder / RUN)["dev"]["micro"]
     try:
         return {key: float(scores[key]) for key in ("precision", "recall", "f1")}
     except (LookupError, TypeError, ValueError):
         raise UsageError(f"{folder / RUN} is damaged: it has no scores") from None
-
-
-def _encoder(recognizer: Recognizer) -> str:
-    """The names of the encoder's parts; for the transformer, its own name."""
-    parts = recognizer.settings.encoder.parts.items()
-    return " + ".join(getattr(own, "name", name.replace("_", " ")) for name, own in parts)

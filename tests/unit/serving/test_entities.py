@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from spandet.encoding import Example, examples_of
+from spandet.encoding.examples import ContextSizes
+from spandet.inference.ensemble import Ensemble, Member, enough_context
+from spandet.inference.ensemble_folder import MemberRecord
 from spandet.inference.tracing import trace
 from spandet.serving.work import split_text
 from spandet.text import Document
+from support.random_models import random_recognizer
 from support.serving_toys import (
     RecordingRecognizer,
     entity_dicts,
@@ -228,3 +233,40 @@ def test_a_trace_equals_the_trace_of_the_document() -> None:
         assert not any(sentence["found"] for sentence in highest.json()["sentences"])
 
     with_client(scenario, part_chars=100)
+
+
+def test_an_ensemble_is_served_and_cannot_be_traced() -> None:
+    text = " ".join(sentences(20))
+    members = (permissive_recognizer(), random_recognizer("span-jury", labels=("place", "person")))
+    named = zip(members, ("a", "b"), strict=True)
+    ensemble = Ensemble([Member(one, MemberRecord(Path(name), name)) for one, name in named])
+    expected = [entity_dicts(ensemble(text))]
+
+    async def scenario(client: httpx.AsyncClient) -> None:
+        assert await found(client, text=text) == expected
+        response = await client.post("/v1/trace", json={"text": text})
+        assert response.status_code == 422
+        assert "an ensemble, which cannot be traced" in response.json()["detail"]
+        model = (await client.get("/v1/model")).json()
+        assert model["detector"].endswith("span-jury")
+
+    with_client(scenario, ensemble, part_chars=200)
+
+
+SIZES = [(0, 0, 0), (7, 0, 0), (1000, 0, 0), (0, 30, 0), (0, 45, 0), (100, 0, 1), (100, 0, 3)]
+
+
+@pytest.mark.parametrize(("one", "other"), [(a, b) for a in SIZES for b in SIZES if a < b])
+def test_the_parts_of_a_text_have_the_context_of_every_member(
+    one: tuple[int, int, int], other: tuple[int, int, int]
+) -> None:
+    text = "\n\n".join(sentences(30)) + "   "
+    sizes = [
+        ContextSizes(context_words=words, passage_words=passage, neighbour_sentences=neighbours)
+        for words, passage, neighbours in (one, other)
+    ]
+    parts = split_text(text, max_chars=300, **enough_context(sizes))
+    for own in sizes:
+        read = [example for part in parts for example in examples_of(part.document, **own)]
+        assert read == examples_of(Document(text), **own)
+    assert len(parts) > 5 or {30, 45} == {one[1], other[1]}
