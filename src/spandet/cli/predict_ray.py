@@ -50,9 +50,9 @@ def predict_on_ray(
         **options.model_dump(exclude={"overrides"}),
     }
     job = RayJob.build(values, where="engine ray")
-    note_mean_threshold(find_models(model), options.overrides, options.min_score)
     shown = _show if sys.stderr.isatty() else None
     report = run_ray(model, inputs, output, job, overrides=options.overrides, on_part=shown)
+    note_mean_threshold(find_models(model), options.overrides, options.min_score)
     report_skipped(report.skipped, report.problems)
     return report.skipped
 
