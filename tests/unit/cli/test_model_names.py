@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "pack": ("OUT", "--data", "DATA", "--max-loss", "100"),
     "models": (),
     "benchmark speed": ("DATA", *QUICK),
+    "benchmark stages": ("DATA",),
     "benchmark sweep": ("DATA", "--set", "decoding.threshold=0.5", *QUICK),
 }
 
