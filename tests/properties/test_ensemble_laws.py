@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spandet.inference.candidates import Candidates
+from spandet.inference.candidates import Candidates, LinkProbs
 from spandet.inference.decoding import DecodedSpans, DecodingSettings, decode, merge_duplicates
 from spandet.inference.ensemble_mean import Vote, mean_candidates
 
@@ -133,3 +134,50 @@ def test_the_order_of_members_changes_rounding_at_most(seed: int) -> None:
     for other in others:
         np.testing.assert_array_equal(other.spans, first.spans)
         np.testing.assert_allclose(other.label_probs, first.label_probs, rtol=1e-6)
+
+
+def with_links(rng: np.random.Generator, own: Candidates) -> Candidates:
+    count = own.mask.shape[1]
+    probs = np.triu(rng.random((len(own.mask), count, count), dtype=np.float32), 1)
+    symmetric = probs + probs.swapaxes(1, 2)
+    return replace(own, links=LinkProbs(symmetric, rng.random(own.mask.shape, dtype=np.float32)))
+
+
+@given(SEEDS, st.integers(1, 3))
+@settings(max_examples=80)
+def test_the_mean_of_links_is_over_the_members_that_propose_both_fragments(
+    seed: int, members: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    given_ = [
+        replace(vote, candidates=with_links(rng, vote.candidates))
+        for vote in votes(seed, members, one_label=True)
+    ]
+    got = mean_candidates(given_, 2, labels=LABELS, one_label=True)
+    assert got.links is not None
+    rule: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    for vote in given_:
+        found, links = merge_duplicates(vote.candidates, vote.decoding), vote.candidates.links
+        assert links is not None
+        places = list(
+            zip(found.sentence, map(tuple, found.spans.tolist()), found.origin, strict=True)
+        )
+        for sentence, span, origin in places:
+            value = float(links.alone[sentence, origin])
+            rule.setdefault((sentence, span), []).append((vote.share, value))
+            for same, other, second in places:
+                if same == sentence:
+                    value = float(links.together[sentence, origin, second])
+                    rule.setdefault((sentence, span, other), []).append((vote.share, value))
+    spans = [[tuple(span) for span in row] for row in got.spans.tolist()]
+    for sentence, one in np.argwhere(got.mask).tolist():
+        key = (sentence, spans[sentence][one])
+        assert got.links.alone[sentence, one] == pytest.approx(weighted(rule[key]))
+        for second in np.flatnonzero(got.mask[sentence]).tolist():
+            pairs = rule.get((*key, spans[sentence][second]), [])
+            assert got.links.together[sentence, one, second] == pytest.approx(weighted(pairs))
+
+
+def weighted(values: list[tuple[float, float]]) -> float:
+    """The weighted mean; 0 without values."""
+    return sum(w * v for w, v in values) / sum(w for w, _ in values) if values else 0.0

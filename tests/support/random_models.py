@@ -11,6 +11,7 @@ import torch
 from spandet import generate
 from spandet.inference.model_settings import ModelSettings
 from spandet.inference.recognizer import Recognizer
+from spandet.text import Document
 
 _SMALL: dict[str, dict[str, Any]] = {
     "locate-and-label": {"filter_threshold": 0.0, "lengths": [1, 2, 3]},
@@ -27,8 +28,12 @@ def random_recognizer(
     seed: int = 1,
     decoding: dict[str, Any] | None = None,
     labels: Sequence[str] = ("place", "person", "role"),
+    fragments: Sequence[Document] = (),
 ) -> Recognizer:
-    """A model with random weights and these labels; by default it keeps every candidate."""
+    """A model with random weights and these labels; by default it keeps every candidate.
+
+    With documents that have discontinuous entities, it links fragments and has their labels.
+    """
     torch.manual_seed(seed)
     values = {
         "encoder": {
@@ -36,7 +41,11 @@ def random_recognizer(
             "characters": {"embedding_dim": 4, "dim": 8},
             "fusion": {"dim": 16},
         },
-        "detector": {"name": detector, **_SMALL[detector]},
+        "detector": {
+            "name": detector,
+            **_SMALL[detector],
+            **({"fragments": True} if fragments else {}),
+        },
         "decoding": {"threshold": 0.0, "min_odds": 0.0, **(decoding or {})},
     }
     documents = []
@@ -46,7 +55,7 @@ def random_recognizer(
             for index, entity in enumerate(document.entities)
         ]
         documents.append(replace(document, entities=tuple(entities)))
-    model = Recognizer.build(ModelSettings.resolve(values), documents)
+    model = Recognizer.build(ModelSettings.resolve(values), fragments or documents)
     with torch.no_grad():
         for parameter in model.modules().parameters():
             parameter.normal_(std=0.3)

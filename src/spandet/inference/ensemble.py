@@ -80,8 +80,7 @@ class Ensemble(Recognizer):
             UsageError: the models cannot be combined.
         """
         self.members = _distinct(members)
-        for member in self.members:
-            _check(member)
+        _check(self.members)
         self.labels = _all_labels(self.members)
         self.decoding = shared_decoding(self.members) if decoding is None else decoding
         exports = (member.recognizer.exported for member in self.members)
@@ -264,13 +263,15 @@ def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _check(member: Member) -> None:
-    if isinstance(member.recognizer, Ensemble):
-        raise UsageError(f"{member.name} is an ensemble itself; name its members instead")
-    if member.recognizer.detector.links_fragments:
+def _check(members: Sequence[Member]) -> None:
+    for member in members:
+        if isinstance(member.recognizer, Ensemble):
+            raise UsageError(f"{member.name} is an ensemble itself; name its members instead")
+    links = {member.recognizer.detector.links_fragments: member.name for member in members}
+    if len(links) > 1:
         raise UsageError(
-            f"{member.name} finds discontinuous entities, which an ensemble cannot; expected "
-            f"models without `detector.fragments`"
+            f"{links[True]} finds discontinuous entities and {links[False]} does not; expected "
+            f"members that all have the same `detector.fragments`"
         )
 
 

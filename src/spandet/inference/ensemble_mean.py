@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from spandet.inference.candidates import Candidates, row_mask, to_rows
+from spandet.inference.candidates import Candidates, LinkProbs, row_mask, to_rows
 from spandet.inference.decoding import DecodedSpans, DecodingSettings, merge_duplicates
 
 
@@ -29,7 +29,8 @@ def mean_candidates(
     """The spans that any member proposes, with the means of the label scores of all members.
 
     A member that does not propose a span has the score 0 for its labels. The probability of "no
-    entity" is 0, because members have applied their own `min_odds`.
+    entity" is 0, because members have applied their own `min_odds`. Links, if all members have
+    them, are means over the members that propose both fragments.
 
     Args:
         votes: The candidates of each member; sums are computed in this order.
@@ -46,7 +47,60 @@ def mean_candidates(
         scores = _label_scores(vote.candidates, found, one_label=one_label).astype(np.float64)
         means[np.ix_(place, vote.label_ids)] += vote.share * scores
     mask = row_mask(union.sentence, batch)
-    return Candidates(to_rows(union.spans, mask), to_rows(means.astype(np.float32), mask), mask)
+    return Candidates(
+        to_rows(union.spans, mask),
+        to_rows(means.astype(np.float32), mask),
+        mask,
+        _mean_links(votes, merged, union, mask),
+    )
+
+
+def _mean_links(
+    votes: Sequence[Vote],
+    merged: Sequence[DecodedSpans],
+    union: "_Union",
+    mask: Bool[np.ndarray, "batch span"],
+) -> LinkProbs | None:
+    """The mean of link probabilities over the members that propose the fragments; None without."""
+    column = mask.nonzero()[1]
+    together, alone = _Mean((*mask.shape, mask.shape[1])), _Mean(mask.shape)
+    for vote, found, place in zip(votes, merged, union.places, strict=True):
+        links = vote.candidates.links
+        if links is None:
+            return None
+        own = row_mask(found.sentence, len(mask))
+        origins, columns = to_rows(found.origin, own), to_rows(column[place], own)
+        sentence = found.sentence
+        alone.add((sentence, columns[own]), links.alone[sentence, origins[own]], vote.share)
+        sentence, one, other = (own[:, :, None] & own[:, None]).nonzero()
+        probs = links.together[sentence, origins[sentence, one], origins[sentence, other]]
+        pairs = (sentence, columns[sentence, one], columns[sentence, other])
+        together.add(pairs, probs, vote.share)
+    return LinkProbs(together.value, alone.value)
+
+
+class _Mean:
+    """A weighted mean of arrays that have values at some places only."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._sums = np.zeros(shape)
+        self._weights = np.zeros(shape)
+
+    def add(
+        self,
+        places: tuple[Int[np.ndarray, " place"], ...],
+        values: Float[np.ndarray, " place"],
+        weight: float,
+    ) -> None:
+        """Add values at distinct places."""
+        self._sums[places] += weight * values.astype(np.float64)
+        self._weights[places] += weight
+
+    @property
+    def value(self) -> Float[np.ndarray, "..."]:
+        """The mean at each place; 0 where there is no value."""
+        found = self._sums / np.where(self._weights > 0, self._weights, 1)
+        return found.astype(np.float32)
 
 
 def _label_scores(

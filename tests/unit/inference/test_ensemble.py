@@ -66,6 +66,19 @@ def test_one_member_finds_what_it_finds_alone(models: dict[str, Path], detector:
     assert found(twice) == expected
 
 
+def test_discontinuous_entities_of_one_and_of_two_members() -> None:
+    documents = list(generate(25, seed=3, domain="clinic"))
+    one = random_recognizer("boundary-diffusion", fragments=documents, seed=5)
+    other = random_recognizer("boundary-diffusion", fragments=documents, seed=6)
+    expected = found(one, documents)
+    assert any(entity.fragments for document in expected for entity in document.entities)
+    assert found(Ensemble([record(one, "a")]), documents) == expected
+    assert found(Ensemble([record(one, "a"), record(one, "b")]), documents) == expected
+    both = found(Ensemble([record(one, "a"), record(other, "b")]), documents)
+    assert any(entity.fragments for document in both for entity in document.entities)
+    assert both == found(Ensemble([record(other, "b"), record(one, "a")]), documents)
+
+
 def test_a_document_alone_and_in_a_batch(models: dict[str, Path]) -> None:
     ensemble = Recognizer.from_pretrained([models["biaffine"], models["boundary-diffusion"]])
     for document, together in zip(DOCUMENTS, found(ensemble), strict=True):
@@ -213,9 +226,9 @@ def test_models_that_cannot_be_combined_are_refused(models: dict[str, Path]) -> 
     inner = Ensemble([record(one, "a")])
     with pytest.raises(UsageError, match="b is an ensemble itself"):
         Ensemble([record(one, "a"), record(inner, "b")])
-    one.detector.links_fragments = True
-    with pytest.raises(UsageError, match="a finds discontinuous entities, which an ensemble"):
-        Ensemble([record(one, "a")])
+    other.detector.links_fragments = True
+    with pytest.raises(UsageError, match="b finds discontinuous entities and a does not"):
+        Ensemble([record(one, "a"), record(other, "b")])
     with pytest.raises(UsageError, match="at least one model, got an empty list"):
         Recognizer.from_pretrained([])
     with pytest.raises(UsageError, match=r"expected a model on each side of every \+"):
