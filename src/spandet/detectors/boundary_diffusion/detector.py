@@ -54,6 +54,7 @@ from spandet.detectors.boundary_diffusion.settings import BoundaryDiffusionSetti
 from spandet.detectors.boundary_diffusion.slots import (
     Slots,
     SlotState,
+    clean_latents,
     draw_slots,
     match_slots,
     overlapped,
@@ -199,21 +200,10 @@ class BoundaryDiffusion(Detector):
         proposed: Int[Tensor, "batch span 2"] | None,
     ) -> Int[Tensor, "batch all 2"]:
         """Eq. 4: the noisy spans x_t of all slots, in whole words; draws one after the other."""
-        expansion, lengths = self.settings.expansion, words.lengths[:, None, None]
-        rows = torch.arange(len(lengths), device=lengths.device)[:, None, None]
-        if proposed is not None and expansion == "proposals":
-            clean = self.space.latents(proposed[rows, slots.fill.clamp(min=0)], lengths)
-        elif proposed is not None and expansion == "denoised":
-            clean = self.space.latents(proposed.unflatten(1, slots.noise.shape[1:3]), lengths)
-        elif expansion == "repeat":  # without entities: copies of the whole sentence
-            whole = torch.stack([torch.zeros_like(lengths), lengths], dim=-1)
-            clean = self.space.latents(whole, lengths)
-        else:
-            clean = self.space.from_unit(slots.random)
-        if gold.spans.shape[1]:
-            copied = self.space.latents(gold.spans[rows, slots.origin.clamp(min=0)], lengths)
-            clean = torch.where((slots.origin >= 0)[..., None], copied, clean)
-        levels = slots.levels[..., None]
+        lengths, levels = words.lengths[:, None, None], slots.levels[..., None]
+        clean = clean_latents(
+            slots, gold, proposed, lengths, space=self.space, expansion=self.settings.expansion
+        )
         noisy = self.space.noised(clean, slots.noise, levels)
         return self.space.spans(noisy, lengths, levels).flatten(1, 2)
 

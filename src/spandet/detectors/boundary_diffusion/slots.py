@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
+from spandet.detectors.boundary_diffusion.noise import NoiseSpace
 from spandet.spans.assignment import assign, by_sentence
 from spandet.spans.flat import count_mask
 from spandet.spans.overlap import iou
@@ -81,6 +82,31 @@ def _copies(gold: int, slots: int, copies: int | None) -> int:
     if gold == 0:
         return 0
     return slots if copies is None else min(gold * copies, slots)
+
+
+def clean_latents(
+    slots: Slots,
+    gold: GoldSpans,
+    proposed: Int[Tensor, "batch proposed 2"] | None,
+    lengths: Int[Tensor, "batch 1 1"],
+    *,
+    space: NoiseSpace,
+    expansion: str,
+) -> Float[Tensor, "batch _ _ 2"]:
+    """x_0 of all slots: their entities, and what the expansion gives slots without one."""
+    rows = torch.arange(len(lengths), device=lengths.device)[:, None, None]
+    if proposed is not None and expansion == "proposals":
+        clean = space.latents(proposed[rows, slots.fill.clamp(min=0)], lengths)
+    elif proposed is not None and expansion == "denoised":
+        clean = space.latents(proposed.unflatten(1, slots.noise.shape[1:3]), lengths)
+    elif expansion == "repeat":  # without entities: copies of the whole sentence
+        clean = space.latents(torch.stack([torch.zeros_like(lengths), lengths], dim=-1), lengths)
+    else:
+        clean = space.from_unit(slots.random)
+    if gold.spans.shape[1]:
+        copied = space.latents(gold.spans[rows, slots.origin.clamp(min=0)], lengths)
+        clean = torch.where((slots.origin >= 0)[..., None], copied, clean)
+    return clean
 
 
 def slot_costs(
