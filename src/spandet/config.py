@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from annotated_types import Ge, Interval
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spandet.errors import ConfigError, UsageError
 from spandet.old_settings import assign, current_names
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 Weight = Annotated[float, Ge(0)]
@@ -60,6 +63,11 @@ class DetectorSettings(Settings):
     preset: str | None = None
     """Preset that the settings started from: `paper`, `released-code` or `tuned`. Each covers the
     whole method: detector, decoding, encoder and training."""
+
+    def graph_inputs(self, lengths: Sequence[int]) -> dict[str, np.ndarray]:
+        """Inputs of the detector's ONNX graph besides the words, for sentences of these lengths."""
+        del lengths
+        return {}
 
 
 def _explain(cls: type[BaseModel], item: Any, where: str) -> str:

@@ -32,9 +32,18 @@ MaxLoss = Annotated[
 ]
 
 
+OneGraph = Annotated[
+    bool,
+    typer.Option(
+        "--one-graph", help="Write one graph of the whole model, which predicts without torch."
+    ),
+]
+
+
 def export_command(
     model: Model,
     onnx: Onnx,
+    one_graph: OneGraph = False,
     int8: Int8 = False,
     data: Data = None,
     from_: FromFormat = None,
@@ -56,7 +65,7 @@ def export_command(
         model,
         onnx,
         data=documents,
-        options=ExportOptions(int8=int8, max_loss=max_loss),
+        options=ExportOptions(one_graph=one_graph, int8=int8, max_loss=max_loss),
         overrides=set_ or (),
         notify=note,
     )

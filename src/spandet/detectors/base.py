@@ -1,9 +1,9 @@
 """The interface of all detectors: word vectors in, scored spans out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
 
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, WordFeatures
 
@@ -41,3 +41,18 @@ class Detector(nn.Module, ABC):
             keep_all: Also return the candidates that the detector drops, with their mask False,
                 for a trace. Decoding gives the same entities.
         """
+
+    def detect_in_graph(
+        self, words: WordFeatures, inputs: Mapping[str, Tensor]
+    ) -> SpanPredictions | None:
+        """`detect` with shapes that follow from the shapes of the arguments, for one ONNX graph.
+
+        Args:
+            words: The encoded sentences, with at least one word.
+            inputs: From `graph_inputs` of the settings, by name.
+
+        Returns:
+            None if the detector, with its settings, has no such form.
+        """
+        del words, inputs
+        return None

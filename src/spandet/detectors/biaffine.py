@@ -3,10 +3,10 @@
 The baseline: spans are neither proposed nor refined.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
@@ -63,15 +63,38 @@ class Biaffine(Detector):
         stage = Stage("scored", places.float(), label_probs=label_probs)
         return SpanPredictions(places, label_probs, rows(kept), (stage,))
 
+    def detect_in_graph(
+        self, words: WordFeatures, inputs: Mapping[str, Tensor]
+    ) -> SpanPredictions | None:
+        """The same with all spans up to `max_width` in the rows; needs a `max_width`."""
+        del inputs  # it needs none
+        width = self.settings.max_width
+        if not width:
+            return None
+        logits, real = self._band(words, width)
+        probs = logits.softmax(dim=-1)  # batch word width label
+        kept = probs[..., 1:].amax(dim=-1) > self.settings.min_odds * probs[..., 0]
+        starts = torch.arange(words.mask.shape[1], device=real.device)[:, None]
+        ends = starts + torch.arange(1, width + 1, device=real.device)
+        spans = torch.stack([starts.expand_as(ends), ends], dim=-1).expand(*real.shape, 2)
+        return SpanPredictions(spans.flatten(1, 2), probs.flatten(1, 2), (real & kept).flatten(1))
+
     def _scored(self, words: WordFeatures) -> tuple[FlatSpans, Float[Tensor, "span label"]]:
-        """Logits of all spans up to `max_width`: a band along the diagonal of first × last word."""
+        """Logits of all spans up to `max_width`."""
         words = words.with_padding()
-        count, size = words.mask.shape[1], self.settings.dim + 1
-        width = min(self.settings.max_width or count, count)
+        count = words.mask.shape[1]
+        logits, real = self._band(words, min(self.settings.max_width or count, count))
+        sentence, start, more = real.nonzero(as_tuple=True)
+        spans = torch.stack([start, start + more + 1], dim=1)
+        return FlatSpans(sentence, spans), logits[real]
+
+    def _band(
+        self, words: WordFeatures, width: int
+    ) -> tuple[Float[Tensor, "batch word width label"], Bool[Tensor, "batch word width"]]:
+        """Logits of spans by first word and width, and which of them are in their sentence."""
+        size = self.settings.dim + 1
         weights = self.weights(self.first(words.features)).unflatten(2, (-1, size))
         last = F.pad(self.last(words.features), (0, 0, 0, width - 1)).unfold(1, width, 1)
         logits = weights[..., :-1] @ last + weights[..., -1:]  # batch word label width
         real = F.pad(words.mask, (0, width - 1)).unfold(1, width, 1)  # batch word width
-        sentence, start, more = real.nonzero(as_tuple=True)
-        spans = torch.stack([start, start + more + 1], dim=1)
-        return FlatSpans(sentence, spans), logits.transpose(2, 3)[real]
+        return logits.transpose(2, 3), real

@@ -7,14 +7,14 @@ proposer-regressor, and their labels are updated. Boundaries do not change: near
 a nominee.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 
 from spandet.detectors.base import Detector
-from spandet.detectors.span_jury_settings import SpanJurySettings
+from spandet.detectors.span_jury_settings import NOMINEES, SpanJurySettings
 from spandet.layers.choices import EMBEDDING_STD
 from spandet.layers.label_losses import label_loss, smoothed_labels
 from spandet.layers.regressor import (
@@ -27,7 +27,7 @@ from spandet.layers.regressor import (
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
-from spandet.spans.flat import candidate_counts, count_mask, from_rows
+from spandet.spans.flat import from_rows
 from spandet.tensors import GoldSpans, Losses, SpanPredictions, Stage, WordFeatures
 
 
@@ -73,7 +73,13 @@ class SpanJury(Detector):
         """All nominees, with the label probabilities of the last round."""
         del rngs, keep_all  # nothing here is random, and nothing is dropped
         words = words.with_padding()
-        mask = self._mask(words)
+        return self._detected(words, self._mask(words))
+
+    def detect_in_graph(self, words: WordFeatures, inputs: Mapping[str, Tensor]) -> SpanPredictions:
+        """The same, with the mask of the nominees as input."""
+        return self._detected(words, inputs[NOMINEES])
+
+    def _detected(self, words: WordFeatures, mask: Bool[Tensor, "batch span"]) -> SpanPredictions:
         spans, scores = self.nominate(words).best(mask.shape[1])
         rounds = self.settings.eval_rounds
         states = self._rounds(words, spans, mask, len(self.rounds) if rounds is None else rounds)
@@ -88,11 +94,8 @@ class SpanJury(Detector):
 
     def _mask(self, words: WordFeatures) -> Bool[Tensor, "batch span"]:
         """Mask of the nominees of each sentence."""
-        settings = self.settings
-        counts = candidate_counts(
-            words.lengths, None, settings.nominees_per_word, settings.nominees_extra
-        )
-        return count_mask(counts).to(words.mask.device)
+        inputs = self.settings.graph_inputs(words.lengths.tolist())
+        return torch.from_numpy(inputs[NOMINEES]).to(words.mask.device)
 
     def _rounds(
         self,

@@ -1,9 +1,15 @@
 """Settings of span-jury."""
 
+from collections.abc import Sequence
 from typing import Literal
+
+import numpy as np
 
 from spandet.config import DetectorSettings, Natural, Positive, Share, Weight
 from spandet.layers.choices import Attention
+from spandet.spans.counts import candidate_counts
+
+NOMINEES = "nominees"
 
 
 class SpanJurySettings(DetectorSettings):
@@ -38,3 +44,8 @@ class SpanJurySettings(DetectorSettings):
     """Boundary smoothing: share of an entity's label given to the four spans one word off."""
     auxiliary: bool = True
     """Apply the label loss after every round, not only after the last."""
+
+    def graph_inputs(self, lengths: Sequence[int]) -> dict[str, np.ndarray]:
+        """Mask of the nominees of each sentence."""
+        counts = candidate_counts(lengths, None, self.nominees_per_word, self.nominees_extra)
+        return {NOMINEES: np.arange(max([1, *counts])) < np.array(counts, np.int64)[:, None]}

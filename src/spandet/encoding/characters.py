@@ -32,7 +32,7 @@ class Characters(FormPart):
             self.dropout(self.embedding(batch.ids)), sequences
         )  # character dim
         if self._pooling == "mean":
-            total = states.new_zeros(len(sequences.lengths), self.dim)
+            total = states.new_zeros(sequences.lengths.shape[0], self.dim)
             total = total.index_add(0, sequences.owner, states)
             mean: Tensor = total / sequences.lengths[:, None]
             return mean

@@ -95,11 +95,12 @@ def pool(
         pooling: How a word's pieces become one vector.
     """
     # If every word is one piece, all three are the same.
-    if pooling == "first" or len(words) == len(firsts):
+    if pooling == "first" or words.shape[0] == firsts.shape[0]:
         return vectors[firsts]
-    result = vectors.new_zeros(len(firsts), vectors.shape[1])
+    result = vectors.new_zeros(firsts.shape[0], vectors.shape[1])
     if pooling == "max":
         places = words[:, None].expand_as(vectors)
         return result.scatter_reduce(0, places, vectors, "amax", include_self=False)
-    counts = words.bincount(minlength=len(firsts))
+    ones = vectors.new_ones(words.shape[0])
+    counts = vectors.new_zeros(firsts.shape[0]).index_add(0, words, ones)
     return result.index_add(0, words, vectors) / counts[:, None]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from spandet.config import override
 from spandet.encoding import Encoder
-from spandet.errors import ConfigError, UsageError
+from spandet.errors import UsageError
 from spandet.inference.ensemble_folder import MemberRecord, decoding_of, read_members
 from spandet.inference.manifest import CONFIG, HAS_MANIFEST, check_files, replacing_model
 from spandet.inference.model_names import MEMBERS, Config, read_config
-from spandet.inference.model_settings import ModelSettings
+from spandet.inference.model_settings import read_settings
 from spandet.inference.onnx_folder import Exported, remove_export
 from spandet.inference.weights import load_weights, save_weights
 
@@ -23,10 +22,17 @@ if TYPE_CHECKING:
     from spandet.inference.recognizer import Recognizer
 
 
-def save(recognizer: Recognizer, folder: Path) -> None:
+def save(
+    recognizer: Recognizer, folder: Path, more: Callable[[Path], None] = lambda _: None
+) -> None:
     """Write weights, settings, labels, vocabularies, tokenizer and manifest.
 
     A model that is in the folder is replaced; other files are kept.
+
+    Args:
+        recognizer: The model.
+        folder: Where to write.
+        more: Writes further files of the model into a folder.
     """
     with replacing_model(folder) as draft:
         recognizer.encoder.save_files(draft)
@@ -43,6 +49,7 @@ def save(recognizer: Recognizer, folder: Path) -> None:
             exported.save(draft)
             state = {key: state[key] for key in state.keys() - exported.manifest.weights}
         save_weights(state, draft)
+        more(draft)
         if exported is None:
             remove_export(folder)
 
@@ -83,12 +90,7 @@ def _load(
     config = read_config(folder)
     if MEMBERS in config.sections:
         return _ensemble(cls, read_members(folder, config), config, overrides, device)
-    try:
-        settings = ModelSettings.resolve(config.sections)
-    except ConfigError as error:
-        raise UsageError(f"{folder / CONFIG} is damaged: {error}") from None
-    if overrides:
-        settings = ModelSettings.resolve(override(config.sections, overrides))
+    settings = read_settings(folder, config, overrides)
     weights = load_weights(folder)
     recognizer = cls(settings, Encoder.from_files(settings.encoder, folder), config.labels)
     recognizer.exported = Exported.load(folder, recognizer.modules(), overrides)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import SerializeAsAny
 
-from spandet.config import Settings
+from spandet.config import Settings, override
 from spandet.detectors.settings import SETTINGS
 from spandet.encoding import EncoderSettings
-from spandet.errors import ConfigError
+from spandet.errors import ConfigError, UsageError
 from spandet.inference.decoding import DecodingSettings
+from spandet.inference.manifest import CONFIG
+from spandet.inference.model_names import Config
 from spandet.text import Document
 
 
@@ -76,6 +79,27 @@ class ModelSettings(Settings):
                 where="decoding",
             ),
         )
+
+
+def read_settings(folder: Path, config: Config, overrides: Sequence[str] = ()) -> ModelSettings:
+    """The settings of a saved model, with changes.
+
+    Args:
+        folder: The folder of the model.
+        config: The content of its `config.json`.
+        overrides: Settings to change, such as `decoding.threshold=0.3`.
+
+    Raises:
+        UsageError: the model is damaged.
+        ConfigError: the overrides do not fit it.
+    """
+    try:
+        settings = ModelSettings.resolve(config.sections)
+    except ConfigError as error:
+        raise UsageError(f"{folder / CONFIG} is damaged: {error}") from None
+    if overrides:
+        settings = ModelSettings.resolve(override(config.sections, overrides))
+    return settings
 
 
 def _with_preset(

@@ -20,7 +20,6 @@ from spandet.detectors.boundary_diffusion.denoiser import Denoiser
 from spandet.detectors.proposer_regressor.head import EntityHead
 from spandet.detectors.proposer_regressor.pyramid import FeaturePyramid, ProposalFusion
 from spandet.encoding.transformer import Transformer
-from spandet.errors import MissingExtraError, UsageError
 from spandet.inference.flattening import (
     RESULT,
     Arguments,
@@ -30,6 +29,7 @@ from spandet.inference.flattening import (
     rebuild,
     tensor_paths,
 )
+from spandet.inference.onnx_engine import onnxruntime_errors, session
 from spandet.layers.recurrent import BiRNN
 from spandet.layers.regressor import RegressorLayer
 from spandet.layers.span_head import SpanHead
@@ -97,7 +97,7 @@ class Graph:
     def __init__(self, path: Path, inputs: Sequence[str] | None = None) -> None:
         """Load a graph; its inputs are named by path, or listed in `inputs` in their order."""
         self.path = path
-        self._session = _session(path)
+        self._session = session(path, torch.get_num_threads())
         names: list[str] = [each.name for each in self._session.get_inputs()]
         # A graph lacks the inputs that it does not need.
         self._inputs = {
@@ -108,7 +108,7 @@ class Graph:
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The exceptions for inputs that do not fit the graph."""
-        return _onnxruntime_errors()
+        return onnxruntime_errors()
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> list[Tensor]:
         """Compute the outputs from inputs by path."""
@@ -226,34 +226,3 @@ def empty_weights(root: nn.Module, names: Iterable[str]) -> None:
         path, _, own = name.rpartition(".")
         empty = nn.Parameter(torch.empty(0), requires_grad=False)
         setattr(root.get_submodule(path), own, empty)
-
-
-def _session(path: Path) -> Any:
-    try:
-        import onnxruntime  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingExtraError(needs="a model with ONNX graphs", extra="onnx") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors; they are raised as well
-    # A model has many graphs: the threads of idle ones must not wait in busy loops.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except _onnxruntime_errors() as error:
-        reason = str(error).strip().split("\n")[0]
-        raise UsageError(f"{path} cannot be run by onnxruntime ({reason})") from None
-
-
-def _onnxruntime_errors() -> tuple[type[Exception], ...]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415 (an extra)
-
-    return (
-        state.Fail,
-        state.InvalidArgument,
-        state.InvalidProtobuf,
-        state.InvalidGraph,
-        state.NoSuchFile,
-        state.RuntimeException,
-    )

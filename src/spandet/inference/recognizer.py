@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set, Sized
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-import torch
-from torch import nn
-
-from spandet.detectors import DETECTORS, Detector
-from spandet.encoding import Encoder, Example, examples_of
-from spandet.encoding.examples import ContextSizes
+from spandet.encoding.examples import ContextSizes, Example, examples_of
+from spandet.encoding.preparation import Preparation
 from spandet.errors import UsageError
 from spandet.inference.batching import documents_of, windows
 from spandet.inference.candidates import Candidates
 from spandet.inference.decoding import DecodingSettings
-from spandet.inference.device import device_of
-from spandet.inference.engine import TorchEngine
 from spandet.inference.linking import DecodedEntity, assemble
 from spandet.inference.long_sentences import (
     LongSentences,
@@ -27,10 +22,10 @@ from spandet.inference.long_sentences import (
     SentenceWindow,
     sentence_windows,
 )
-from spandet.inference.model_folder import load, save
-from spandet.inference.model_names import find_models
-from spandet.inference.model_settings import ModelSettings
-from spandet.inference.onnx_folder import Exported
+from spandet.inference.manifest import check_files
+from spandet.inference.model_names import find_models, read_config
+from spandet.inference.model_settings import ModelSettings, read_settings
+from spandet.inference.onnx_engine import OnnxEngine, has_graph
 from spandet.inference.options import (
     DEFAULTS,
     EntityOptions,
@@ -40,6 +35,18 @@ from spandet.inference.options import (
 from spandet.inference.tagging import Tagger, tagger_for
 from spandet.rendering.progress import show_progress
 from spandet.text import Document, Entity, WordSpan
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from spandet.detectors import Detector
+    from spandet.encoding import Encoder
+    from spandet.inference.engine import TorchEngine
+    from spandet.inference.onnx_folder import Exported
+
+EngineName = Literal["auto", "onnx", "torch"]
+"""What computes predictions."""
 
 
 class Recognizer:
@@ -51,6 +58,8 @@ class Recognizer:
     """The methods that ONNX Runtime computes, if the model was exported."""
     has_stages: bool = True
     """Whether predictions can be traced through the stages of a detector."""
+    graph: OnnxEngine | None = None
+    """Predicts without torch, if the model has a graph and was loaded with it."""
     tagger: Tagger | None = None
     """Computes part-of-speech tags for documents without tags, if the model uses tags. By default
     spaCy, for tag sets that it has."""
@@ -60,8 +69,10 @@ class Recognizer:
         self.encoder = encoder
         self.labels = labels
         """Names of the label ids 1, 2, …; id 0 is "no entity"."""
+        from spandet.detectors import DETECTORS  # noqa: PLC0415 (loads torch)
+
         row = DETECTORS[settings.detector.name]  # type: ignore[attr-defined]
-        self.detector: Detector = row.build(
+        self.detector = row.build(
             settings.detector,
             dim=encoder.dim,
             sentence_dim=encoder.sentence_dim,
@@ -73,6 +84,8 @@ class Recognizer:
     @classmethod
     def build(cls, settings: ModelSettings, documents: Iterable[Document]) -> Recognizer:
         """A fresh recognizer for training; labels and vocabularies come from `documents` only."""
+        from spandet.encoding import Encoder  # noqa: PLC0415 (loads torch)
+
         corpus = list(documents)
         examples = [example for d in corpus for example in examples_of(d, context_words=0)]
         vocabulary = settings.encoder.vocabulary_of(examples)
@@ -141,7 +154,7 @@ class Recognizer:
         self, window: Sequence[Document], decoding: DecodingSettings, batch_pieces: int
     ) -> Iterable[Sequence[DecodedEntity]]:
         """The entities of each sentence of a window; examples and batches are freed at its end."""
-        engine, sentences = self.engine, self.sentences(window)
+        engine, sentences = self.graph or self.engine, self.sentences(window)
         examples = engine.prepare([sentence.example for sentence in sentences])
         decoder = SentenceDecoder(sentences, decoding)
         for batch in engine.batches(examples, batch_pieces):
@@ -150,7 +163,9 @@ class Recognizer:
 
     @property
     def engine(self) -> TorchEngine:
-        """Computes candidates with the current weights."""
+        """Computes candidates with torch, with the current weights."""
+        from spandet.inference.engine import TorchEngine  # noqa: PLC0415 (loads torch)
+
         return TorchEngine(self.encoder, self.detector, device=self.device, seed=self.seed)
 
     def decoding_for(self, options: EntityOptions) -> DecodingSettings:
@@ -175,7 +190,7 @@ class Recognizer:
             UsageError: the model needs tags, and there is no tagger for them.
         """
         examples = self.tagged([e for d in documents for e in self.examples_of(d)])
-        return sentence_windows(examples, self.long_sentences, self.encoder.context_words)
+        return sentence_windows(examples, self.long_sentences, self.preparation.context_words)
 
     def _with_entities(
         self,
@@ -206,9 +221,9 @@ class Recognizer:
     def context_sizes(self) -> ContextSizes:
         """How much context of a sentence predictions depend on."""
         return ContextSizes(
-            context_words=self.encoder.context_words,
-            passage_words=self.encoder.passage_words,
-            neighbour_sentences=self.encoder.neighbour_sentences,
+            context_words=self.preparation.context_words,
+            passage_words=self.preparation.passage_words,
+            neighbour_sentences=self.preparation.neighbour_sentences,
         )
 
     def tagged(self, examples: Sequence[Example]) -> Sequence[Example]:
@@ -217,12 +232,13 @@ class Recognizer:
         Raises:
             UsageError: there is no tagger, or it is not installed.
         """
-        if not getattr(self.encoder, "needs_tags", False) or not self.encoder.vocabulary.tags:
+        source = self.preparation
+        if not getattr(source, "needs_tags", False) or not source.vocabulary.tags:
             return examples
         bare = [not example.tags and bool(example.words) for example in examples]
         if not any(bare):
             return examples
-        tagger = self.tagger or tagger_for(self.encoder.vocabulary.tags)
+        tagger = self.tagger or tagger_for(source.vocabulary.tags)
         return [
             replace(example, tags=tuple(tagger(example.words))) if is_bare else example
             for example, is_bare in zip(examples, bare, strict=True)
@@ -240,12 +256,19 @@ class Recognizer:
         return " + ".join(getattr(own, "name", name.replace("_", " ")) for name, own in parts)
 
     @property
+    def preparation(self) -> Preparation | Encoder:
+        """Prepares sentences: how much context they get, and whether they need tags."""
+        return self.encoder if self.graph is None else self.graph.preparation
+
+    @property
     def device(self) -> torch.device:
         """The device of the weights."""
         return next(self.detector.parameters()).device
 
     def modules(self) -> nn.ModuleDict:
         """Encoder and detector as one module."""
+        from torch import nn  # noqa: PLC0415 (slow to import)
+
         return nn.ModuleDict({"encoder": self.encoder, "detector": self.detector})
 
     def save_pretrained(self, folder: str | PathLike[str]) -> None:
@@ -253,6 +276,8 @@ class Recognizer:
 
         An existing model in the folder is replaced; other files are kept.
         """
+        from spandet.inference.model_folder import save  # noqa: PLC0415 (loads torch)
+
         save(self, Path(folder))
 
     @classmethod
@@ -262,6 +287,7 @@ class Recognizer:
         overrides: Iterable[str] = (),
         *,
         device: str | torch.device | None = None,
+        engine: EngineName = "auto",
     ) -> Recognizer:
         """Load a model that `save_pretrained` or a training run wrote.
 
@@ -272,12 +298,65 @@ class Recognizer:
             overrides: Settings to change, such as `decoding.threshold=0.3`.
             device: Device to compute on: "cpu" (the default), "cuda", "cuda:1", "mps", or "auto"
                 for the best one.
+            engine: What computes predictions: "onnx" (without torch, on the CPU, for a model that
+                was exported with its whole graph), "torch", or "auto": onnx if the model has such
+                a graph, onnxruntime is installed, and neither overrides nor device need torch.
 
         Raises:
             UsageError: there is no such model or device, or the model is damaged, or the overrides
-                do not fit it.
+                do not fit it, or the engine cannot compute it.
+            MissingExtraError: onnxruntime is not installed.
         """
-        return load(cls, find_models(name), list(overrides), device_of(device))
+        folders, changes = find_models(name), list(overrides)
+        needs_torch = _needs_torch(folders, changes, device)
+        if engine == "onnx" and needs_torch:
+            raise UsageError(f'{needs_torch} needs engine="torch"')
+        if engine == "onnx" or (engine == "auto" and not needs_torch and has_graph(folders[0])):
+            return cls._with_graph(folders[0], changes)
+        return cls._with_torch(folders, changes, device)
+
+    @classmethod
+    def _with_torch(
+        cls, folders: Sequence[Path], overrides: Sequence[str], device: str | torch.device | None
+    ) -> Recognizer:
+        from spandet.inference.device import device_of  # noqa: PLC0415 (loads torch)
+        from spandet.inference.model_folder import load  # noqa: PLC0415
+
+        return load(cls, folders, overrides, device_of(device))
+
+    @classmethod
+    def _with_graph(cls, folder: Path, overrides: Sequence[str]) -> Recognizer:
+        """A recognizer that predicts with ONNX Runtime; torch is loaded if anything needs it."""
+        check_files(folder)
+        config = read_config(folder)
+        settings = read_settings(folder, config, overrides)
+        made = cls.__new__(cls)
+        made.settings, made.labels = settings, config.labels
+        made.decoding, made.seed = settings.decoding, 0
+        made.graph = OnnxEngine(
+            folder,
+            Preparation.from_files(settings.encoder, folder),
+            settings.detector,
+            labels=1 + len(config.labels),
+        )
+        return made
+
+    @cached_property
+    def _in_torch(self) -> Recognizer:
+        """The same model in torch, for everything but prediction."""
+        if self.graph is None:  # encoder and detector are attributes, or there are several
+            raise AttributeError("only a model with a graph is loaded a second time")
+        return self._with_torch([self.graph.folder], (), None)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """Computes word vectors."""
+        return self._in_torch.encoder
+
+    @cached_property
+    def detector(self) -> Detector:
+        """Computes scored spans from them."""
+        return self._in_torch.detector
 
     def entities(
         self, candidates: Candidates, decoding: DecodingSettings
@@ -290,3 +369,15 @@ class Recognizer:
         """A decoded entity with a named label."""
         spans = [WordSpan(start, end) for start, end in whole.spans]
         return Entity.from_fragments(spans, self.labels[whole.label - 1], whole.score)
+
+
+def _needs_torch(
+    folders: Sequence[Path], overrides: Iterable[str], device: str | torch.device | None
+) -> str:
+    """What a graph cannot do: an ensemble, a changed setting outside of decoding, a device."""
+    if len(folders) > 1:
+        return "an ensemble"
+    for assignment in overrides:
+        if not assignment.strip().startswith("decoding."):
+            return f"the changed setting {assignment!r}"
+    return "" if device is None or str(device) == "cpu" else f"the device {str(device)!r}"

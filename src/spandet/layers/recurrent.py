@@ -36,7 +36,7 @@ class BiRNN(nn.Module):
 
         There may be no items.
         """
-        if not len(items):
+        if not items.shape[0]:
             return items.new_zeros(0, self.dim)
         return self.run(items, sequences)
 

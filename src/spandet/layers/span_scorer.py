@@ -32,7 +32,8 @@ class ProposalScores:
         own = torch.isfinite(top.values).sum(dim=1, keepdim=True).clamp(min=1)
         chosen = torch.arange(count, device=flat.device) % own
         index, scores = top.indices.gather(1, chosen), top.values.gather(1, chosen)
-        spans = torch.stack([index // words, index % words + 1], dim=-1)
+        first = index // words
+        spans = torch.stack([first, index - first * words + 1], dim=-1)
         return spans, scores.sigmoid()
 
     def with_gold_first(self, gold: GoldSpans) -> "ProposalScores":

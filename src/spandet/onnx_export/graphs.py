@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,9 @@ def export_method(root: nn.Module, calls: Calls, folder: Path) -> GraphRow:
     example = calls.example()
     if not all(call.same_structure(example) for call in calls.calls):
         raise KeptInTorchError("its arguments or results do not always have the same structure")
-    program = _translate(_FlatMethod(root, method, example), calls)
-    _drop_unused_inputs(program.model.graph)
+    program = translate(
+        _FlatMethod(root, method, example), example.inputs, _free_axes(calls, example.inputs)
+    )
     path = folder / f"{method.name}.onnx"
     program.save(str(path))
     try:
@@ -77,22 +78,40 @@ def export_method(root: nn.Module, calls: Calls, folder: Path) -> GraphRow:
     return GraphRow(weights=weights, result=example.result.structure)
 
 
-def _translate(flat: nn.Module, calls: Calls) -> Any:
-    inputs = calls.example().inputs
+def translate(
+    flat: nn.Module,
+    inputs: Mapping[str, Tensor],
+    axes: tuple[dict[int, Any], ...],
+    outputs: Sequence[str] | None = None,
+) -> Any:
+    """The ONNX program of a module that takes and returns flat tensors.
+
+    Args:
+        flat: The module.
+        inputs: Example inputs by name.
+        axes: Of each input, the axes whose sizes the graph must leave open, if it can.
+        outputs: Names of the outputs, if they matter.
+
+    Raises:
+        KeptInTorchError: torch.onnx cannot translate it.
+    """
     try:
         with _quiet("torch.onnx"), warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            return torch.onnx.export(
+            program: Any = torch.onnx.export(
                 flat.eval(),
                 tuple(tensor.clone() for tensor in inputs.values()),
                 dynamo=True,
-                dynamic_shapes=(_free_axes(calls, inputs),),
+                dynamic_shapes=(axes,),
                 input_names=list(inputs),
+                output_names=outputs,
                 verbose=False,
             )
     except RuntimeError as error:  # of torch.export, torch.onnx or the optimiser of graphs
         reason = str(error.__cause__ or error).strip().split("\n")[0]
         raise KeptInTorchError(f"torch.onnx cannot translate it: {reason}") from None
+    _drop_unused_inputs(program.model.graph)
+    return program
 
 
 def _free_axes(calls: Calls, inputs: dict[str, Tensor]) -> tuple[dict[int, Any], ...]:

@@ -15,6 +15,8 @@ from spandet.evaluation import evaluate
 from spandet.formats.locking import one_writer
 from spandet.formats.target import Target
 from spandet.inference.model_names import find_model
+from spandet.inference.onnx_engine import GRAPH
+from spandet.inference.onnx_folder import Manifest
 from spandet.inference.recognizer import Recognizer
 from spandet.onnx_export.folders import (
     Built,
@@ -27,6 +29,7 @@ from spandet.onnx_export.folders import (
     size_of,
     weights_of,
 )
+from spandet.onnx_export.one_graph import NoGraphError, save_with_graph
 from spandet.onnx_export.parity import SCORE_BOUND, Parity, compare
 from spandet.onnx_export.recording import record, sample_batches, sample_documents
 from spandet.onnx_export.report import ExportReport, Measured, megabytes
@@ -42,6 +45,8 @@ _ROUNDS = 3
 class ExportOptions:
     """Options of an export."""
 
+    one_graph: bool = False
+    """Write one graph of the whole model, which predicts without torch."""
     int8: bool = False
     """Quantise the graphs to int8."""
     score_bound: float = SCORE_BOUND
@@ -167,17 +172,19 @@ def export(
     _check_installed()
     chosen = options or ExportOptions()
     documents = list(data)
+    if chosen.int8 and chosen.one_graph:
+        raise UsageError("int8 is not possible with one graph of the whole model")
     if chosen.int8 and not any(document.entities for document in documents):
         raise UsageError("int8 needs labelled data to measure F1 on: use --data")
     folder = find_model(model)
     with one_writer(out), Target(str(out)).folder() as draft:
-        recognizer = Recognizer.from_pretrained(folder, overrides, device="cpu")
+        recognizer = Recognizer.from_pretrained(folder, overrides, device="cpu", engine="torch")
         if recognizer.exported is not None:
             raise UsageError(
                 f"{model} is exported already; expected the model that it was made from"
             )
         steps = _Export(recognizer, documents, chosen, notify)
-        report = _run(steps, folder, draft)
+        report = (_run_one_graph if chosen.one_graph else _run)(steps, folder, draft)
         with Target(str(draft / REPORT)).text() as stream:
             stream.write(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     return report
@@ -212,6 +219,33 @@ def _run(steps: _Export, model: Path, draft: Path) -> ExportReport:
     )
     publish(accepted, model, draft)
     return report
+
+
+def _run_one_graph(steps: _Export, model: Path, draft: Path) -> ExportReport:
+    """Write the model with one graph, if it predicts the same."""
+    recognizer, folder = steps.recognizer, draft / "work" / "float32"
+    folder.mkdir(parents=True)
+    steps.notify("exporting the whole model")
+    try:
+        save_with_graph(recognizer, folder, sample_batches(recognizer, steps.sample))
+    except NoGraphError as error:
+        raise ExportError(f"the model cannot be exported as one graph: {error}") from None
+    in_torch = steps.form("torch", recognizer, model)
+    in_graph = steps.form("onnx", Recognizer.from_pretrained(folder, engine="onnx"), folder)
+    parity = steps.parity(in_torch, in_graph)
+    measured, sentences, clock = steps.measured([in_torch, in_graph])
+    weights = sum(parameter.numel() for parameter in recognizer.modules().parameters())
+    publish(Built(folder, Manifest(methods={}), {}), model, draft)
+    return ExportReport(
+        precision="float32",
+        exported={GRAPH: weights},
+        kept={},
+        parity=parity,
+        measured=measured,
+        sentences=sentences,
+        clock=clock,
+        remarks=("the folder has the weights for torch as well",),
+    )
 
 
 def _check_installed() -> None:

@@ -1,4 +1,4 @@
-"""Names of choices in span geometry, for settings: needs no torch."""
+"""Names of choices and limits in span geometry: needs no torch."""
 
 from typing import Literal
 
@@ -10,3 +10,5 @@ State = Literal["ends", "width"]
 """Meaning of a pair of latents: first and last word, or first word and width."""
 Divisor = Literal["last", "length"]
 """Divisor of word positions for a value from 0 to 1: the last position, or the word count."""
+MAX_EXPORTED_WORDS = 511
+"""Words of the longest sentence that the ONNX graph of a whole model can take."""

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from spandet.spans import counts
+
 
 @dataclass(frozen=True)
 class FlatSpans:
@@ -60,13 +62,13 @@ def to_rows(
     values: Shaped[Tensor, "span *rest"], sentence: Int[Tensor, " span"], batch: int
 ) -> tuple[Shaped[Tensor, "batch most *rest"], Bool[Tensor, "batch most"]]:
     """One padded row per sentence, and its mask. `sentence` must be sorted."""
-    counts = torch.bincount(sentence, minlength=batch)
-    first = counts.cumsum(0) - counts
+    sizes = torch.bincount(sentence, minlength=batch)
+    first = sizes.cumsum(0) - sizes
     column = torch.arange(len(sentence), device=sentence.device) - first[sentence]
-    most = int(counts.max()) if batch else 0
+    most = int(sizes.max()) if batch else 0
     rows = values.new_zeros((batch, most, *values.shape[1:]))
     rows[sentence, column] = values
-    mask = torch.arange(most, device=sentence.device) < counts[:, None]
+    mask = torch.arange(most, device=sentence.device) < sizes[:, None]
     return rows, mask
 
 
@@ -74,8 +76,9 @@ def from_rows(
     spans: Int[Tensor, "batch span 2"], mask: Bool[Tensor, "batch span"] | None = None
 ) -> FlatSpans:
     """Concatenate rows of spans to a flat list; with a mask, without padding."""
-    rows = torch.arange(len(spans), device=spans.device)
-    flat = FlatSpans(rows.repeat_interleave(spans.shape[1]), spans.flatten(0, 1))
+    rows = torch.arange(spans.shape[0], device=spans.device)
+    sentence = rows[:, None].expand(-1, spans.shape[1]).flatten()
+    flat = FlatSpans(sentence, spans.flatten(0, 1))
     return flat if mask is None else flat.select(mask.flatten())
 
 
@@ -92,18 +95,11 @@ def distinct(lists: Sequence[FlatSpans]) -> FlatSpans:
 def candidate_counts(
     lengths: Int[Tensor, " batch"], fixed: int | None, per_word: float, extra: int
 ) -> list[int]:
-    """Number of candidate spans of each sentence: fixed, or `per_word` · words + `extra`.
-
-    In the second case at most the number of its spans. A sentence without words has none.
-    """
-    if fixed is not None:
-        return [fixed if words else 0 for words in lengths.tolist()]
-    return [
-        min(int(per_word * words) + extra, words * (words + 1) // 2) for words in lengths.tolist()
-    ]
+    """Number of candidate spans of each sentence; see `spandet.spans.counts`."""
+    return counts.candidate_counts(lengths.tolist(), fixed, per_word, extra)
 
 
-def count_mask(counts: Sequence[int]) -> Bool[Tensor, "batch span"]:
+def count_mask(numbers: Sequence[int]) -> Bool[Tensor, "batch span"]:
     """Mask of rows with the given numbers of entries, with at least one column."""
-    most = max([1, *counts])
-    return torch.arange(most) < torch.tensor(counts, dtype=torch.long)[:, None]
+    most = max([1, *numbers])
+    return torch.arange(most) < torch.tensor(numbers, dtype=torch.long)[:, None]

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional as F
 
+from spandet.spans.choices import MAX_EXPORTED_WORDS
 from spandet.spans.flat import FlatSpans, from_rows
 
 
@@ -44,14 +45,10 @@ class RangeMaximum:
 
     def __init__(self, features: Float[Tensor, "batch word dim"], longest: int) -> None:
         self._words = features.shape[1]
-        levels = [features]
-        width = 1
-        while 2 * width <= min(longest, self._words):
-            last = levels[-1]
-            grown = _larger(last[:, :-width], last[:, width:])
-            # The last positions have no complete window of the new size; no query reads them.
-            levels.append(torch.cat([grown, last[:, -width:]], dim=1))
-            width *= 2
+        if torch.compiler.is_exporting():  # a graph has the same levels for all lengths
+            levels = _exported_levels(features)
+        else:
+            levels = _levels(features, min(longest, self._words))
         self._table = torch.stack(levels).flatten(0, 2)  # level·batch·word dim
         self._level_size = features.shape[0] * self._words
         self._levels = len(levels)
@@ -59,13 +56,37 @@ class RangeMaximum:
     def inside(self, spans: FlatSpans) -> Float[Tensor, "span dim"]:
         """The maximum over the words of each span; an empty span is the word at its position."""
         lengths = spans.ends - spans.starts
-        # frexp gives the exponent exactly, where a logarithm could round 8 down to 2.999…
-        level = (torch.frexp(lengths.double()).exponent - 1).clamp(0, self._levels - 1).long()
+        widths = 2 ** torch.arange(self._levels, device=lengths.device)
+        level = (lengths[:, None] >= widths[1:]).sum(dim=1)  # of the widest window that fits
         base = level * self._level_size + spans.sentence * self._words
-        right = torch.maximum(spans.ends - (1 << level), spans.starts)
+        right = torch.maximum(spans.ends - widths[level], spans.starts)
         first = self._table.index_select(0, base + spans.starts)
         second = self._table.index_select(0, base + right)
         return _larger(first, second)
+
+
+def _levels(features: Tensor, longest: int) -> list[Tensor]:
+    """Maxima of windows of 1, 2, 4, … words from each position, up to `longest`."""
+    levels = [features]
+    width = 1
+    while 2 * width <= longest:
+        last = levels[-1]
+        grown = _larger(last[:, :-width], last[:, width:])
+        # The last positions have no complete window of the new size; no query reads them.
+        levels.append(torch.cat([grown, last[:, -width:]], dim=1))
+        width *= 2
+    return levels
+
+
+def _exported_levels(features: Tensor) -> list[Tensor]:
+    """The same for sentences of up to `MAX_EXPORTED_WORDS` words, whatever their length is."""
+    levels = [features]
+    width = 1
+    while 2 * width <= MAX_EXPORTED_WORDS:
+        last = levels[-1]
+        levels.append(torch.maximum(last, F.pad(last, (0, 0, 0, width))[:, width:]))
+        width *= 2
+    return levels
 
 
 class RangeMean:
