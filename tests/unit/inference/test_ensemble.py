@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,23 @@ def test_the_order_of_members_does_not_matter(
     second = found(Recognizer.from_pretrained(f"{models[other]}+{models[one]}"))
     assert first == second
     assert any(document.entities for document in first)
+
+
+def test_sums_are_in_the_order_of_fingerprints() -> None:
+    members = [record(random_recognizer("biaffine", seed=seed), f"{seed}") for seed in (1, 2, 3)]
+    first, *others = (Ensemble(order) for order in permutations(members))
+    expected = found(first)
+    for ensemble in others:
+        assert [member.name for member in ensemble.members] == ["1", "2", "3"]
+        assert found(ensemble) == expected
+
+
+def test_members_with_one_and_with_several_labels_per_span_give_one() -> None:
+    strict = random_recognizer("proposer-regressor", seed=2, decoding={"crossing": "keep"})
+    changes = {"crossing": "keep", "one_label": False}
+    several = random_recognizer("proposer-regressor", seed=2, decoding=changes)
+    assert found(several) != found(strict)
+    assert found(Ensemble([record(several, "a"), record(strict, "b")])) == found(strict)
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
