@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from spandet.spans import counts
-
 
 @dataclass(frozen=True)
 class FlatSpans:
@@ -90,13 +88,6 @@ def distinct(lists: Sequence[FlatSpans]) -> FlatSpans:
     keys: Tensor = torch.unique((sentence * size + starts) * size + ends)
     spans = torch.stack([keys // size % size, keys % size], dim=1)
     return FlatSpans(keys // size // size, spans)
-
-
-def candidate_counts(
-    lengths: Int[Tensor, " batch"], fixed: int | None, per_word: float, extra: int
-) -> list[int]:
-    """Number of candidate spans of each sentence; see `spandet.spans.counts`."""
-    return counts.candidate_counts(lengths.tolist(), fixed, per_word, extra)
 
 
 def count_mask(numbers: Sequence[int]) -> Bool[Tensor, "batch span"]:

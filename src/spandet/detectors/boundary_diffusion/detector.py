@@ -65,7 +65,8 @@ from spandet.layers.label_losses import label_loss, span_labels
 from spandet.layers.span_head import SpanHead
 from spandet.layers.span_scorer import ProposalScores, SpanScorer
 from spandet.layers.span_view import SpanView
-from spandet.spans.flat import FlatSpans, candidate_counts, count_mask, distinct, from_rows
+from spandet.spans.counts import candidate_counts
+from spandet.spans.flat import FlatSpans, count_mask, distinct, from_rows
 from spandet.tensors import GoldSpans, Loss, Losses, SpanPredictions, Stage, WordFeatures, to_device
 
 _PROPOSAL_DIM = 128
@@ -178,7 +179,7 @@ class BoundaryDiffusion(Detector):
         """K of each sentence, `factor` times as many as in training."""
         some = fixed and max(1, round(factor * fixed))
         extra = round(factor * _SLOTS_EXTRA)
-        return candidate_counts(words.lengths, some, factor * _SLOTS_PER_WORD, extra)
+        return candidate_counts(words.lengths.tolist(), some, factor * _SLOTS_PER_WORD, extra)
 
     def _slots(self, words: WordFeatures, gold: GoldSpans, rngs: Sequence[Generator]) -> Slots:
         settings = self.settings

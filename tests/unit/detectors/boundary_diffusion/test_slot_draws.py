@@ -6,7 +6,8 @@ import torch
 from spandet.detectors.boundary_diffusion.noise import KeyedNoise
 from spandet.detectors.boundary_diffusion.slots import Slots, draw_slots
 from spandet.seeding import generator
-from spandet.spans.flat import candidate_counts, count_mask
+from spandet.spans.counts import candidate_counts
+from spandet.spans.flat import count_mask
 
 
 def drawn(counts: list[int], golds: list[int], *, copies: int | None, draws: int = 2) -> Slots:
@@ -74,6 +75,6 @@ def test_there_is_a_column_even_if_no_sentence_has_slots() -> None:
 
 
 def test_there_are_at_most_as_many_slots_as_spans() -> None:
-    lengths = torch.tensor([0, 1, 2, 3, 4])
+    lengths = [0, 1, 2, 3, 4]
     assert candidate_counts(lengths, None, 0.0, 7) == [0, 1, 3, 6, 7]
     assert candidate_counts(lengths, None, 1.5, 0) == [0, 1, 3, 4, 6]

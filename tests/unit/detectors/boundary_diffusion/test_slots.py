@@ -15,7 +15,7 @@ from spandet.detectors.boundary_diffusion.slots import (
     slot_costs,
 )
 from spandet.seeding import generator
-from spandet.spans.flat import candidate_counts
+from spandet.spans.counts import candidate_counts
 from spandet.tensors import GoldSpans
 
 
@@ -79,7 +79,7 @@ def test_noise_depends_only_on_sentence_step_and_slot() -> None:
 
 
 def test_the_number_of_slots_follows_the_length_or_is_fixed() -> None:
-    lengths = torch.tensor([0, 1, 2, 10, 40])
+    lengths = [0, 1, 2, 10, 40]
     assert candidate_counts(lengths, None, 0.5, 8) == [0, 1, 3, 13, 28]
     assert candidate_counts(lengths, 60, 0.5, 8) == [0, 60, 60, 60, 60]
 
